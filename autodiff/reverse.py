@@ -40,9 +40,9 @@ differentiate: RuleTable[DifferentiateRule] = RuleTable("differentiate", "tracej
 
 
 def is_differentiable(instruction: Instruction) -> bool:
-    """Whether a cotangent can belong to this value: a floating or complex array."""
+    """Whether a cotangent can belong to this value: a floating or complex array with zeros."""
     shape = instruction.shape
-    return isinstance(shape, Shape) and shape.element_type.is_inexact
+    return isinstance(shape, Shape) and shape.element_type.is_differentiable
 
 
 _active: contextvars.ContextVar[set[Instruction] | None] = contextvars.ContextVar(

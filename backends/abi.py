@@ -37,6 +37,9 @@ EVALUATE = "tracejit.evaluate"
 SORT_VALUES = "tracejit.sort_values"
 """The callback that sorts an array; see `tracejit.runtime.sorting`."""
 
+OUTSIDE = "tracejit.outside"
+"""The callback that ends a program before an access outside of a buffer."""
+
 COLLECTIVE = "tracejit.collective"
 """The callback that works with other devices; see `tracejit.runtime.devices.host_call`."""
 

@@ -41,6 +41,8 @@ class Artifact:
     has, by the numbers of outputs, the inputs whose memory they are written to. ``lacking`` names
     what the code may use of its ``processor`` that the machine it was compiled on has not. A
     program for a device has a ``plan``, a `tracejit.backends.launch_plan.LaunchPlan` in JSON.
+    ``native_calls`` has, by the numbers of constants, the calls of functions of compiled libraries
+    whose records these are, as HLO text.
     """
 
     inputs: Sequence[ArraySpec]
@@ -53,6 +55,7 @@ class Artifact:
     processor: str = ""
     lacking: Sequence[str] = ()
     plan: str = ""
+    native_calls: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,7 @@ def pack(library: bytes, artifact: Artifact) -> bytes:
             "processor": artifact.processor,
             "lacking": [*artifact.lacking],
             "plan": artifact.plan,
+            "native_calls": [*artifact.native_calls.items()],
         }
     ).encode()
     body = b"".join([*parts, description, _FOOTER.pack(len(description), _MARK, b"")[:-32]])
@@ -123,10 +127,12 @@ def _read(data: bytes, description: Mapping[str, Any]) -> Artifact:
     outputs = [_spec(*entry) for entry in description["outputs"]]
     begin, count = description["explanation"]
     aliases = {_number(o, len(outputs)): _number(i, len(inputs)) for o, i in description["aliases"]}
+    constants = [_constant(data, *entry) for entry in description["constants"]]
+    native = {_number(n, len(constants)): _text(call) for n, call in description["native_calls"]}
     return Artifact(
         inputs,
         outputs,
-        [_constant(data, *entry) for entry in description["constants"]],
+        constants,
         _number(description["workspace_bytes"], 1 << 62),
         [*map(_text, description["callbacks"])],
         data[_number(begin, len(data)) :][: _number(count, len(data))],
@@ -134,6 +140,7 @@ def _read(data: bytes, description: Mapping[str, Any]) -> Artifact:
         _text(description["processor"]),
         [*map(_text, description["lacking"])],
         _text(description["plan"]),
+        native,
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 INPUT, OUTPUT, CONSTANT, WORKSPACE = "input", "output", "constant", "workspace"
@@ -64,17 +64,25 @@ Node = Launch | Repeat | Choose
 class LaunchPlan:
     """A program's nodes in order; the machine code is the first ``image_bytes`` of its file.
 
-    ``kernels`` has registers, shared and spilled bytes by the names of the functions.
+    ``kernels`` has registers, shared and spilled bytes by the names of the functions; ``launched``
+    the functions that each of the program's kernels launches, with blocks, threads and dynamic
+    shared bytes.
     """
 
     nodes: Sequence[Node]
     image_bytes: int
     kernels: Mapping[str, tuple[int, int, int]]
+    launched: Mapping[str, Sequence[tuple[str, int, int, int]]] = field(default_factory=dict)
 
     @property
     def has_control(self) -> bool:
         """Whether the host decides what runs."""
         return any(not isinstance(node, Launch) for node in self.nodes)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the same launches run whenever it is called, and there are several."""
+        return len(self.nodes) > 1 and not self.has_control
 
     def to_json(self) -> str:
         """What `from_json` reads."""
@@ -83,6 +91,7 @@ class LaunchPlan:
                 "nodes": [*map(_described, self.nodes)],
                 "image_bytes": self.image_bytes,
                 "kernels": {name: [*use] for name, use in self.kernels.items()},
+                "launched": {name: [*map(list, each)] for name, each in self.launched.items()},
             }
         )
 
@@ -91,7 +100,12 @@ class LaunchPlan:
         """What `to_json` wrote. Raises ValueError, TypeError or LookupError for other text."""
         told = json.loads(text)
         kernels = {str(n): (int(a), int(b), int(c)) for n, (a, b, c) in told["kernels"].items()}
-        return LaunchPlan([*map(_node, told["nodes"])], int(told["image_bytes"]), kernels)
+        launched = {
+            str(name): [(str(f), int(b), int(t), int(s)) for f, b, t, s in each]
+            for name, each in told["launched"].items()
+        }
+        nodes = [*map(_node, told["nodes"])]
+        return LaunchPlan(nodes, int(told["image_bytes"]), kernels, launched)
 
 
 def _described(node: Node) -> list[Any]:

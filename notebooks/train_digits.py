@@ -1,6 +1,6 @@
 """Train a convolutional network on scikit-learn's handwritten digits.
 
-    python notebooks/train_digits.py [--epochs 15] [--seed 0] [--output out]
+    python notebooks/train_digits.py [--epochs 15] [--seed 0] [--output out] [--target cuda]
     mpiexec -n 4 python notebooks/train_digits.py        # each rank has a quarter of every batch
 
 The network and its loss are written in NumPy style. `tj.jit` traces the training step into an
@@ -263,7 +263,7 @@ def train(
                 seconds.append(perf_counter() - start)
                 losses.append(float(value))
                 progress.update(bar, advance=1, loss=losses[-1])
-            right = predicted(state, digits.test_images) == digits.test_labels
+            right = np.asarray(predicted(state, digits.test_images)) == digits.test_labels
             accuracies.append(float(np.mean(right)))
             progress.update(bar, accuracy=accuracies[-1])
     return state, Curves(losses, accuracies, float(np.median(seconds)))
@@ -287,7 +287,11 @@ def draw(curves: Curves, path: Path) -> None:
 
 
 def main(
-    epochs: int = 15, seed: int = 0, output: Path = Path("out"), double: bool = False
+    epochs: int = 15,
+    seed: int = 0,
+    output: Path = Path("out"),
+    double: bool = False,
+    target: str = "cpu",
 ) -> float:
     """Trains, writes the pictures and the graph, and gives the accuracy on the test images."""
     if tj.distributed.is_launched():
@@ -307,7 +311,7 @@ def main(
         traced = start
         step(*example)
     else:
-        lowered = tj.jit(train_step).lower(*example)
+        lowered = tj.jit(train_step, target=target).lower(*example)
         traced = perf_counter()
         step = lowered.compile()
     compiled = perf_counter()
@@ -315,7 +319,7 @@ def main(
     gradient = tj.jit(tj.value_and_grad(loss, has_aux=True))
     text = gradient.lower(state["parameters"], *example[1:3]).as_text("hlo")
 
-    state, curves = train(digits, state, step, tj.jit(predict), rng, epochs)
+    state, curves = train(digits, state, step, tj.jit(predict, target=target), rng, epochs)
     if tj.distributed.process_index() > 0:
         return curves.accuracies[-1]
     (output / "gradient.hlo").write_text(text, encoding="utf-8")
@@ -337,5 +341,6 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=Path("out"))
     parser.add_argument("--double", action="store_true", help="float64 instead of float32")
+    parser.add_argument("--target", default="cpu", help='what it trains on: "cpu" or "cuda"')
     options = parser.parse_args()
-    main(options.epochs, options.seed, options.output, options.double)
+    main(options.epochs, options.seed, options.output, options.double, options.target)

@@ -74,7 +74,7 @@ def loss(parameters: Tree, text: Array) -> Array:
     return -np.mean(picked)
 
 
-def main(steps: int = 300, seed: int = 0) -> list[float]:
+def main(steps: int = 300, seed: int = 0, target: str = "cpu") -> list[float]:
     """Trains, and gives the loss of every step."""
     rng = np.random.default_rng(seed)
     text, letters = load()
@@ -82,7 +82,7 @@ def main(steps: int = 300, seed: int = 0) -> list[float]:
     optimizer = tj.optim.chain(tj.optim.clip_by_global_norm(1.0), tj.optim.adam(3e-3))
     state = optimizer.init(parameters)
 
-    @tj.jit
+    @tj.jit(target=target)
     def step(parameters: Tree, state: Any, batch: Array) -> tuple[Tree, Any, Array]:
         value, gradient = tj.value_and_grad(loss)(parameters, batch)
         updates, state = optimizer.update(gradient, state, parameters)
@@ -102,5 +102,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Train a GRU on the licence's characters.")
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--target", default="cpu", help='what it trains on: "cpu" or "cuda"')
     options = parser.parse_args()
-    main(options.steps, options.seed)
+    main(options.steps, options.seed, options.target)

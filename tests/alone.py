@@ -37,7 +37,7 @@ class Alone:
             made = ops.tuple_(operands)
         elif name == "ReduceScatter" and operands[0].array_shape.element_type.bits <= 16:
             made = operands[0]
-        elif name in ITSELF and (len(operands) > 1 or attributes["use_global_device_ids"]):
+        elif name in ITSELF and _is_beyond_xla(instruction, operands):
             made = ops.tuple_(operands) if len(operands) > 1 else operands[0]
         else:
             return self._other(instruction, operands)
@@ -65,6 +65,11 @@ class Alone:
             data = self.sent[instruction.attributes["channel_id"]]
             return ops.tuple_([data, operands[0].operands[0]])
         return None
+
+
+def _is_beyond_xla(instruction: Instruction, operands: tuple[Instruction, ...]) -> bool:
+    is_narrow = operands[0].array_shape.element_type.bits < 4
+    return len(operands) > 1 or is_narrow or instruction.attributes["use_global_device_ids"]
 
 
 def _permuted(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction:

@@ -21,13 +21,19 @@ from tracejit.hlo import to_text
 from tracejit.ops.expansions import expand
 from tracejit.shapes import AnyShape, ElementType, Shape, TupleShape, element_type_of
 
-_BORDER = {
-    ElementType.S4: (ElementType.S8, "convert"),
-    ElementType.U4: (ElementType.U8, "convert"),
-    ElementType.BF16: (ElementType.U16, "bitcast-convert"),
-    ElementType.F8E4M3FN: (ElementType.U8, "bitcast-convert"),
-    ElementType.F8E5M2: (ElementType.U8, "bitcast-convert"),
-}
+
+def _carrier_of(element_type: ElementType) -> list[tuple[ElementType, str]]:
+    """The types on the way to one that DLPack carries, each with the opcode that leads to it."""
+    bits = element_type.bits
+    if element_type.is_integral and bits < 8:
+        return [(ElementType(f"{str(element_type)[0]}8"), "convert")]
+    if element_type.is_small_float or element_type is ElementType.BF16:
+        same = ElementType(f"u{bits}")
+        return [(same, "bitcast-convert"), *_carrier_of(same)]
+    return []
+
+
+_BORDER = {t: ways for t in ElementType if (ways := _carrier_of(t))}
 
 
 def parse_xla(text: str) -> str:
@@ -101,19 +107,25 @@ def _with_border(text: str, parameters: tuple[AnyShape, ...], root: AnyShape) ->
     name = entry.split(" ", 1)[0]
     lines = []
     for i, shape in enumerate(parameters):
-        carrier, way = _carrier(shape)
-        lines.append(f"given.{i} = {carrier} parameter({i})")
-        lines.append(f"in.{i} = {shape} {way or 'copy'}(given.{i})")
+        way = _way(shape)
+        lines.append(f"given.{i}.0 = {way[-1][0]} parameter({i})")
+        steps = [(to, opcode) for (to, _), (_, opcode) in zip(way[-2::-1], way[:0:-1], strict=True)]
+        for n, (to, opcode) in enumerate(steps):
+            lines.append(f"given.{i}.{n + 1} = {to} {opcode}(given.{i}.{n})")
+        lines.append(f"in.{i} = {shape} copy(given.{i}.{len(steps)})")
     arguments = ", ".join(f"in.{i}" for i in range(len(parameters)))
     lines.append(f"made = {root} call({arguments}), to_apply=%{name}")
     for i, shape in enumerate(outputs):
-        carrier, way = _carrier(shape)
         many = isinstance(root, TupleShape)
         taken = f"get-tuple-element(made), index={i}" if many else "copy(made)"
-        lines.append(f"out.{i} = {shape} {taken}")
-        lines.append(f"back.{i} = {carrier} {way or 'copy'}(out.{i})")
+        lines.append(f"out.{i}.0 = {shape} {taken}")
+        out = _way(shape)[1:]
+        for n, (to, opcode) in enumerate(out):
+            lines.append(f"out.{i}.{n + 1} = {to} {opcode}(out.{i}.{n})")
+        carrier = _way(shape)[-1][0]
+        lines.append(f"back.{i} = {carrier} copy(out.{i}.{len(out)})")
     if isinstance(root, TupleShape):
-        carriers = ", ".join(str(_carrier(s)[0]) for s in outputs)
+        carriers = ", ".join(str(_way(s)[-1][0]) for s in outputs)
         back = ", ".join(f"back.{i}" for i in range(len(outputs)))
         lines.append(f"all = ({carriers}) tuple({back})")
     lines[-1] = f"ROOT {lines[-1]}"
@@ -121,18 +133,19 @@ def _with_border(text: str, parameters: tuple[AnyShape, ...], root: AnyShape) ->
     return f"{text}%{entry}\n\nENTRY %border {{\n{body}\n}}\n"
 
 
-def _carrier(shape: AnyShape) -> tuple[AnyShape, str]:
-    """The shape that carries ``shape`` across the border, and the opcode that converts."""
-    if not isinstance(shape, Shape) or shape.element_type not in _BORDER:
-        return shape, ""
-    element_type, way = _BORDER[shape.element_type]
-    return shape.with_element_type(element_type), way
+def _way(shape: AnyShape) -> list[tuple[AnyShape, str]]:
+    """The shapes from ``shape`` to the one that carries it, each with the opcode to it."""
+    if not isinstance(shape, Shape):
+        return [(shape, "")]
+    ways = _BORDER.get(shape.element_type, [])
+    return [(shape, ""), *((shape.with_element_type(t), opcode) for t, opcode in ways)]
 
 
 def _to_device(array: np.ndarray, shape: Shape, device: Any) -> Any:
-    carrier, way = _carrier(shape)
+    carrier, opcode = _way(shape)[-1]
     assert isinstance(carrier, Shape)
-    carried = array.astype(carrier.dtype) if way == "convert" else array.copy().view(carrier.dtype)
+    is_integer = shape.element_type.is_integral and opcode
+    carried = array.astype(carrier.dtype) if is_integer else array.copy().view(carrier.dtype)
     capsule = np.array(carried, order="C").__dlpack__()
     return _jax.dlpack_managed_tensor_to_buffer(capsule, device, None)
 
@@ -152,8 +165,6 @@ class _Capsule:
 
 def _from_device(buffer: Any, shape: AnyShape) -> np.ndarray:
     assert isinstance(shape, Shape)
-    _, way = _carrier(shape)
     carried = np.from_dlpack(_Capsule(_jax.buffer_to_dlpack_managed_tensor(buffer))).copy()
-    return np.asarray(
-        carried.astype(shape.dtype) if way == "convert" else carried.view(shape.dtype)
-    )
+    is_integer = shape.element_type.is_integral and shape.element_type in _BORDER
+    return np.asarray(carried.astype(shape.dtype) if is_integer else carried.view(shape.dtype))

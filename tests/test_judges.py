@@ -7,7 +7,7 @@ import pytest
 
 from tests.autodiff.gradients import check_gradients
 from tests.judge import parse_xla, run_xla
-from tests.samples.values import special_values, usual_values
+from tests.samples.values import BEYOND_XLA, special_values, usual_values
 from tests.tolerances import RELATIVE, differences, same_bits
 from tracejit import ops
 from tracejit.autodiff.reverse import Cotangents, differentiate
@@ -23,7 +23,7 @@ def transposed(element_type: ElementType, sizes: tuple[int, ...]) -> Module:
     )
 
 
-@pytest.mark.parametrize("element_type", ElementType, ids=str)
+@pytest.mark.parametrize("element_type", [t for t in ElementType if t not in BEYOND_XLA], ids=str)
 def test_every_element_type_crosses_the_border(element_type: ElementType) -> None:
     rng = np.random.default_rng(0)
     for sizes in ((2, 3), (), (0, 3), (1,)):
@@ -64,7 +64,10 @@ def test_xla_refuses_what_is_not_hlo() -> None:
 
 @pytest.mark.parametrize("element_type", RELATIVE, ids=str)
 def test_tolerances_are_a_few_units_in_the_last_place(element_type: ElementType) -> None:
-    expected = np.array([1.0, 3.0, -100.0]).astype(element_type.dtype)
+    numbers = [1.0, 3.0, -100.0]
+    if element_type.is_small_float:
+        numbers = [1.0, 1.5, -1.0] if element_type.is_signed else [1.0, 2.0, 4.0]
+    expected = np.array(numbers).astype(element_type.dtype)
     tolerance = RELATIVE[element_type]
     far = (expected * (1 + 2.5 * tolerance)).astype(expected.dtype)
     assert not differences(expected, expected)

@@ -9,8 +9,7 @@ from tracejit.shapes import ElementType, element_type_of
 
 # Relative to the value: a few units in the last place. Integers and pred must be equal.
 RELATIVE = {
-    ElementType.F8E4M3FN: 0.13,
-    ElementType.F8E5M2: 0.26,
+    **{t: 1.04 * 0.5**t.float_format.mantissa_bits for t in ElementType if t.is_small_float},
     ElementType.BF16: 0.016,
     ElementType.F16: 0.002,
     ElementType.F32: 2e-6,
@@ -30,7 +29,8 @@ def differences(
 
     ``relative`` None means the element type's usual tolerance. ``scale`` is a size to which errors
     may be proportional as well, for sums whose terms are larger than the result. NaN equals NaN,
-    and numbers below the smallest normal one equal 0, as XLA flushes them on the CPU.
+    and numbers below the smallest normal one equal 0, as XLA flushes them on the CPU. Where there
+    is no zero, such a number equals NaN.
     """
     if actual.dtype != expected.dtype or actual.shape != expected.shape:
         return (
@@ -88,12 +88,17 @@ def _apart(
     magnitude: np.ndarray,
 ) -> np.ndarray:
     tolerance = RELATIVE[element_type] if relative is None else relative
-    tiny = float(ml_dtypes.finfo(element_type.real.dtype).tiny)  # type: ignore[no-untyped-call]
+    limits = ml_dtypes.finfo(element_type.real.dtype)  # type: ignore[no-untyped-call]
+    tiny, step = float(limits.tiny), float(limits.smallest_subnormal)
     wide = np.complex128 if element_type.is_complex else np.float64
     left, right = actual.astype(np.float64), expected.astype(np.float64)
+    if not element_type.has_zero:
+        left, right = (np.where(a == step, np.nan, a) for a in (left, right))
     sizes = np.abs(magnitude.astype(wide))
     with np.errstate(invalid="ignore", over="ignore"):
-        allowed = tiny + tolerance * (np.where(np.isfinite(sizes), sizes, 0) + scale)
+        allowed = tolerance * (np.where(np.isfinite(sizes), sizes, 0) + scale)
+        # Small floats are not flushed: the least step counts, which near zero is all there is.
+        allowed = np.maximum(allowed, step) if element_type.is_small_float else allowed + tiny
         close = np.abs(left - right) <= allowed
     same = (left == right) | (np.isnan(left) & np.isnan(right))
     return np.asarray(~(close | same))

@@ -11,12 +11,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tracejit.backends.target import CPU, Target
-from tracejit.errors import ArgumentError, UnsupportedError
+from tracejit.errors import ArgumentError, MemoryLimitError, UnsupportedError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.hlo import to_text
 from tracejit.hlo.fingerprint import fingerprint
 from tracejit.loading import load
 from tracejit.ops.inlining import inlined
+from tracejit.passes import native_calls
 from tracejit.passes.input_layouts import in_memory_order, inverse, order_of
 from tracejit.runtime import DiskCache, Executable, cache_key, importing_tvm
 from tracejit.runtime.code_generator import generate, has_own_kernels
@@ -26,12 +27,13 @@ from tracejit.runtime.memory_limit import require_memory
 from tracejit.runtime.progress import reported
 from tracejit.runtime.structure import assembled, flattened, value_of
 from tracejit.shapes import AnyShape, TupleShape
+from tracejit.system.garbage import collecting_garbage_later
 from tracejit.targets import CALLBACK, calls_back, kernel_texts
 from tracejit.trace.evaluation import use_evaluator
 from tracejit.tracebacks import api_boundary
 from tracejit.transforms.jit import hooks
 from tracejit.transforms.jit.compiled import CompiledProgram
-from tracejit.transforms.jit.staging import collecting_garbage_later, has_own_derivatives
+from tracejit.transforms.jit.staging import has_own_derivatives
 from tracejit.traversal import called_computations, instructions
 
 if TYPE_CHECKING:
@@ -67,6 +69,9 @@ def interpret(
     Raises `ArgumentError` for arguments that do not fit, `MemoryLimitError` for a value that this
     machine has no memory for, `DeadlockError` where devices wait for
     each other for ever.
+
+    >>> tj.interpret(tj.jit(np.square).lower(2.0).module, 3.0)
+    array(9.)
     """
     devices = load("tracejit.runtime.per_device")
     with _stream(seed).running():
@@ -74,7 +79,12 @@ def interpret(
         written = replace(given, entry=inlined(given.entry, one_branch=True))
         for computation in called_computations(written):
             require_memory("interpret", instructions(computation))
-        return devices.interpret(written, arrays, replicas, partitions)
+        try:
+            return devices.interpret(written, arrays, replicas, partitions)
+        except MemoryLimitError:
+            raise
+        except MemoryError as error:  # NumPy's, of an array that an op works in
+            raise MemoryLimitError(f"interpret: {error}") from error
 
 
 class Compiled(CompiledProgram):
@@ -203,6 +213,9 @@ def compile(
 
     Raises `AttributeValueError` for an unknown target, `CompilationError` for an op that cannot be
     compiled.
+
+    >>> tj.compile(tj.jit(np.square).lower(2.0).module)(3.0)
+    array(9.)
     """
     made = Target(target, fast_math).resolved()
     program = _program("compile", module)
@@ -261,7 +274,9 @@ def place_of(module: Module, target: Target = CPU) -> Place:
     if (module.replica_count, module.num_partitions) != (1, 1):
         module = _of_one_device(module)
     kernels = kernel_texts(called_computations(module))
-    text = fingerprint(module) + kernels
+    text = fingerprint(module) + kernels + "".join(native_calls.texts_of(module))
+    # What is verified is compiled with checks of its accesses to memory.
+    text += os.environ.get("TRACEJIT_VERIFY", "").replace("0", "")
     if target.is_cuda:
         text += os.environ.get("TRACEJIT_LIBNVRTC", "")
     # What names a function of this process is of no use to another one, and a program that was
@@ -305,8 +320,7 @@ def _compiled(module: Module, place: Place) -> Executable:
             save=partial(place.cache.save_graph, place.key, module),
             progress=progress,
             is_new=bool(place.kernels),
-            # Passes that are shown write to this process's folder.
-            here=any(map(os.environ.get, PASS_SETTINGS)),
+            here=_shows_passes(),
         )
         return place.cache.add(place.key, built)
 
@@ -379,22 +393,39 @@ class _Tuner:
         return made
 
 
-def _planner(module: Module, target: Target) -> int:
+def _shows_passes() -> bool:
+    """Whether graphs are written to a folder, which may be relative to this process's."""
+    return bool(os.environ.get("TRACEJIT_DUMP"))
+
+
+def _told(function: str, module: Module, target: Target) -> Any:
+    """What a function of the code generator says of a module."""
     with _compiling:
-        planned: int = generate(
-            "memory_estimate.planned_bytes",
+        return generate(
+            function,
             module,
             target,
             title=module.name,
             graph=module,
             is_new=has_own_kernels(module),
+            here=_shows_passes(),
         )
+
+
+def _planner(module: Module, target: Target) -> int:
+    planned: int = _told("memory_estimate.planned_bytes", module, target)
     return planned
 
 
-def _optimizer(module: Module, target: Target) -> Module:
-    made: Module = code_generator().optimized_module(module, target)
-    return made
+def _optimizer(module: Module, target: Target) -> str:
+    text: str = _told("compile.optimized_text", module, target)
+    return text
+
+
+def pass_changes(module: Module, target: Target = CPU) -> list[tuple[str, str]]:
+    """The optional passes that change a graph of the module, each with that graph's name."""
+    changes: list[tuple[str, str]] = _told("compile.changes_of", module, target)
+    return changes
 
 
 def _evaluator(instruction: Instruction, operands: Sequence[Any]) -> Any:

@@ -18,7 +18,7 @@ from tracejit import tree
 from tracejit.graph import Instruction
 from tracejit.ops.constants import elements_of
 from tracejit.ops.custom import custom_call
-from tracejit.shapes import AnyShape, Shape, TupleShape, element_type_of
+from tracejit.shapes import AnyShape, TupleShape, stated_shape
 from tracejit.targets import call_target, hold
 from tracejit.trace.context import current_trace, keep_effect
 from tracejit.trace.convert import as_instruction
@@ -71,9 +71,12 @@ def pure_callback(callback: Function, result_shape_dtypes: Any, *args: Any, **kw
     at all, when its result is not needed. It has no derivative of its own (see `custom_vjp`).
 
     Raises, when called, `ShapeError`, `ElementTypeError` or `ArgumentError` for other results.
+
+    >>> tj.jit(lambda x: tj.pure_callback(lambda x: x + 1, x, x))(np.array([1.0]))
+    array([2.])
     """
     wanted, structure = tree.flatten(result_shape_dtypes)
-    shapes = [_shape_of(value) for value in wanted]
+    shapes = [stated_shape(value) for value in wanted]
     shape = TupleShape(tuple(shapes))
     title = f"pure_callback: {getattr(callback, '__name__', callback)}"
 
@@ -102,9 +105,3 @@ def callback(callback: Function, *args: Any, **kwargs: Any) -> None:
         callback(*args, **kwargs)
 
     keep_effect(_call("callback", called, args, kwargs, TupleShape(()), has_side_effect=True))
-
-
-def _shape_of(value: Any) -> Shape:
-    if isinstance(value, Shape):
-        return value
-    return Shape(element_type_of(value.dtype), tuple(value.shape))

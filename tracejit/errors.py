@@ -170,6 +170,14 @@ class UnknownTargetError(TracejitError, LookupError):
     """A custom call names a target that is not registered in this process."""
 
 
+class OpCheckError(TracejitError, AssertionError):
+    """A custom op is not what it says: see `tracejit.custom_ops.opcheck`."""
+
+
+class OutOfBoundsError(TracejitError):
+    """A function of a compiled library wrote outside of its results (`check=True`)."""
+
+
 class ForeignFunctionError(TracejitError, RuntimeError):
     """A function of a compiled library returned an error."""
 

@@ -133,7 +133,14 @@ def current_feeds() -> tuple[Queue, Queue]:
 
 @contextmanager
 def feeds(infeed: Queue, outfeed: Queue) -> Iterator[tuple[Queue, Queue]]:
-    """Inside the ``with`` block, programs run by this thread use these queues."""
+    """Inside the ``with`` block, programs run by this thread use these queues.
+
+    Raises `ArgumentError` for what is no `Queue`.
+
+    >>> infeed, outfeed = tj.Queue(), tj.Queue()
+    >>> with tj.feeds(infeed, outfeed):
+    ...     infeed.put(np.array([1.0]))
+    """
     before, _current.feeds = _current.feeds, (infeed, outfeed)
     try:
         yield infeed, outfeed

@@ -1,4 +1,4 @@
-"""Element types, shapes and layouts: the types of all values of a graph.
+"""Shapes, with their element types and layouts: the types of all values of a graph.
 
 Shape(ElementType.F32, (2, 3))      prints as f32[2,3]
 Shape(ElementType.F32, (2, 3), Layout((0, 1)))  prints as f32[2,3]{0,1}
@@ -8,123 +8,18 @@ TOKEN                               prints as token[]
 
 from __future__ import annotations
 
-import enum
 import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-import ml_dtypes
 import numpy as np
 
+from tracejit.element_types import ElementType as ElementType
+from tracejit.element_types import element_type_of as element_type_of
 from tracejit.errors import ArgumentError, DimensionError, ShapeError
 from tracejit.layouts import Layout as Layout
-
-
-class ElementType(enum.Enum):
-    """XLA's element types; the value is the name in HLO text."""
-
-    PRED = "pred"
-    S4 = "s4"
-    S8 = "s8"
-    S16 = "s16"
-    S32 = "s32"
-    S64 = "s64"
-    U4 = "u4"
-    U8 = "u8"
-    U16 = "u16"
-    U32 = "u32"
-    U64 = "u64"
-    F8E4M3FN = "f8e4m3fn"
-    F8E5M2 = "f8e5m2"
-    BF16 = "bf16"
-    F16 = "f16"
-    F32 = "f32"
-    F64 = "f64"
-    C64 = "c64"
-    C128 = "c128"
-
-    dtype: np.dtype
-    bits: int
-    is_signed: bool
-    is_integral: bool
-    is_floating: bool
-    is_complex: bool
-
-    def __str__(self) -> str:
-        return str(self.value)
-
-    __hash__ = object.__hash__
-
-    @property
-    def real(self) -> ElementType:
-        """The element type of the real part: f32 for c64, itself for a real type."""
-        return {ElementType.C64: ElementType.F32, ElementType.C128: ElementType.F64}.get(self, self)
-
-    @property
-    def is_numeric(self) -> bool:
-        """Everything but pred."""
-        return self is not ElementType.PRED
-
-    @property
-    def is_inexact(self) -> bool:
-        """Floating or complex: what has a derivative."""
-        return self.is_floating or self.is_complex
-
-
-_DTYPES: dict[ElementType, object] = {
-    ElementType.PRED: np.bool_,
-    ElementType.S4: ml_dtypes.int4,
-    ElementType.S8: np.int8,
-    ElementType.S16: np.int16,
-    ElementType.S32: np.int32,
-    ElementType.S64: np.int64,
-    ElementType.U4: ml_dtypes.uint4,
-    ElementType.U8: np.uint8,
-    ElementType.U16: np.uint16,
-    ElementType.U32: np.uint32,
-    ElementType.U64: np.uint64,
-    ElementType.F8E4M3FN: ml_dtypes.float8_e4m3fn,
-    ElementType.F8E5M2: ml_dtypes.float8_e5m2,
-    ElementType.BF16: ml_dtypes.bfloat16,
-    ElementType.F16: np.float16,
-    ElementType.F32: np.float32,
-    ElementType.F64: np.float64,
-    ElementType.C64: np.complex64,
-    ElementType.C128: np.complex128,
-}
-
-for _type, _dtype in _DTYPES.items():
-    _text = _type.value
-    _type.dtype = np.dtype(_dtype)  # type: ignore[call-overload]
-    _type.bits = 4 if _text in ("s4", "u4") else _type.dtype.itemsize * 8
-    _type.is_integral = _text[0] in "su"
-    _type.is_floating = _text[0] in "fb"
-    _type.is_complex = _text[0] == "c"
-    _type.is_signed = _text[0] == "s" or _type.is_floating or _type.is_complex
-
-_ELEMENT_TYPES: dict[np.dtype, ElementType] = {t.dtype: t for t in ElementType}
-
-
-def element_type_of(dtype: object) -> ElementType:
-    """The element type for anything that names a NumPy dtype, in either byte order.
-
-    Raises `ArgumentError` for dtypes that have no XLA counterpart (object, str, datetime,
-    longdouble, structured).
-    """
-    if isinstance(dtype, ElementType):
-        return dtype
-    try:
-        given = np.dtype(dtype)  # type: ignore[call-overload]
-    except TypeError as error:
-        raise ArgumentError(f"{dtype!r} names no element type and no dtype of NumPy's") from error
-    known = _ELEMENT_TYPES.get(given) or _ELEMENT_TYPES.get(given.newbyteorder("="))
-    if known is None:
-        raise ArgumentError(
-            f"arrays of dtype {given} cannot be traced; supported are "
-            f"{', '.join(str(t.dtype) for t in ElementType)}"
-        )
-    return known
 
 
 def _integers(sizes: Sequence[int]) -> tuple[int, ...]:
@@ -210,7 +105,7 @@ class Shape:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory; four-bit integers take one byte each, as in NumPy."""
+        """Bytes in memory; elements of fewer than eight bits take one byte each, as in NumPy."""
         return self.size * self.dtype.itemsize
 
     @property
@@ -269,6 +164,15 @@ class TokenShape:
 
 TOKEN = TokenShape()
 AnyShape = Shape | TupleShape | TokenShape
+
+
+def stated_shape(value: Any) -> Shape:
+    """The shape that anything with a ``shape`` and a ``dtype`` has; a `Shape` is its own."""
+    if isinstance(value, Shape):
+        return value
+    if not (hasattr(value, "shape") and hasattr(value, "dtype")):
+        value = np.asarray(value)
+    return Shape(element_type_of(value.dtype), tuple(value.shape))
 
 
 def shape_of(array: np.ndarray) -> Shape:

@@ -147,6 +147,16 @@ def user_source() -> Source | None:
     return None
 
 
+def source_of(error: BaseException) -> Source | None:
+    """The innermost line outside tracejit that an exception has passed, if there is one."""
+    found, at = None, error.__traceback__
+    while at is not None:
+        if not is_internal(at.tb_frame.f_code):
+            found = Source(at.tb_frame.f_code.co_filename, at.tb_lineno)
+        at = at.tb_next
+    return found
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Warns, naming the user's line; by Python's filters, once for each where that is wanted."""
     frame: FrameType | None = sys._getframe(1)
@@ -161,6 +171,6 @@ def warn(message: str, category: type[Warning]) -> None:
         category,
         frame.f_code.co_filename,
         frame.f_lineno,
-        known.get("__name__"),
+        known.get("__name__", frame.f_code.co_filename),  # None would silence it
         known.setdefault("__warningregistry__", {}),
     )

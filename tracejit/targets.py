@@ -15,7 +15,9 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, overload
 from weakref import WeakValueDictionary
@@ -27,15 +29,18 @@ from tracejit.errors import (
     ArgumentError,
     ElementTypeError,
     InvalidArgumentError,
+    OutOfBoundsError,
     ShapeError,
     UnknownTargetError,
     UnsupportedError,
 )
 from tracejit.graph import Computation, Instruction, Module
+from tracejit.layouts import from_buffer, to_buffer
 from tracejit.loading import supplied
 from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
 from tracejit.shapes import TOKEN, AnyShape, Shape, TokenShape, TupleShape, element_type_of
 from tracejit.sources import Source, is_entered_again, user_source
+from tracejit.tracebacks import names_misuse
 from tracejit.traversal import called_computations, instructions
 
 Function = Callable[..., Any]
@@ -60,12 +65,25 @@ class CustomOp(Protocol):
         """The computation that a call means, or None where only a function knows."""
 
 
-Site = Callable[[Sequence[int], Sequence[int], Source | None], None]
-"""A call on the memory at the addresses of operands and of results."""
+class NativeSite(Protocol):
+    """A call of a compiled library's function, until it is closed; see `tracejit.ffi`."""
+
+    @property
+    def address(self) -> int:
+        """Where the call's record is, a `native_abi.Record`, which compiled code reads."""
+
+    def __call__(self, operands: Sequence[int], results: Sequence[int], /) -> None:
+        """Calls the function on the memory at these addresses. Raises what it returns."""
+
+    def close(self) -> None:
+        """Deletes the states of the call."""
 
 
 class NativeFunction(Protocol):
     """A function of a compiled library; see `tracejit.ffi`."""
+
+    def symbol(self) -> str:
+        """Its name in C. Raises `UnsupportedError` for one that keeps states, or has no name."""
 
     def site(
         self,
@@ -73,9 +91,10 @@ class NativeFunction(Protocol):
         results: Sequence[Shape],
         config: str,
         aliasing: Sequence[OutputAlias],
+        source: Source | None,
         /,
-    ) -> Site:
-        """A call in a program, on arrays of these shapes that lie row by row."""
+    ) -> NativeSite:
+        """A call in a program, on arrays of these shapes, which lie as their layouts say."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +120,7 @@ class Target:
 _targets: dict[str, Target] = {}
 _held: WeakValueDictionary[str, Target] = WeakValueDictionary()
 _lock = threading.Lock()
+_entering = threading.RLock()
 _process = os.urandom(16).hex()
 _numbers = itertools.count()
 
@@ -147,6 +167,7 @@ def register_custom_call(
 ) -> Callable[[Function], Function]: ...
 
 
+@names_misuse
 def register_custom_call(
     name: str,
     function: Function | None = None,
@@ -168,6 +189,10 @@ def register_custom_call(
 
     Raises `ArgumentError` for a name that is taken, unless ``replace`` is set or the same line, or
     a notebook's cell, is run again.
+
+    >>> _ = tj.register_custom_call("thrice", lambda x: 3 * x, replace=True)
+    >>> tj.lax.custom_call("thrice", np.ones(2), np.array([1.0, 2.0]))
+    array([3., 6.])
     """
 
     def register(function: Function) -> Function:
@@ -190,7 +215,7 @@ def enter_target(target: Target, replace: bool = False) -> None:
     name = target.name
     if not name or name.startswith("tracejit."):
         raise ArgumentError(f"{what}: {name!r} is no name for a target")
-    with _lock:
+    with _entering, _lock:
         known = _targets.get(name)
         again = known is not None and is_entered_again(known.source, target.source)
         if known is not None and not (replace or again):
@@ -198,6 +223,19 @@ def enter_target(target: Target, replace: bool = False) -> None:
                 f"{what}: target {name!r} is registered already; replace=True replaces it"
             )
         _targets[name] = target
+
+
+@contextmanager
+def all_or_none() -> Iterator[None]:
+    """Forgets the targets that are entered inside if it fails; other threads wait to enter any."""
+    with _entering:
+        before = dict(_targets)
+        try:
+            yield
+        except BaseException:
+            _targets.clear()
+            _targets.update(before)
+            raise
 
 
 # What supplies the library's own targets, by the beginnings of their names.
@@ -222,8 +260,13 @@ def define_target(target: Target) -> None:
     _targets[target.name] = target
 
 
+@names_misuse
 def unregister_custom_call(name: str) -> None:
-    """Forgets a target. Raises `UnknownTargetError` for a name that is not registered."""
+    """Forgets a target. Raises `UnknownTargetError` for a name that is not registered.
+
+    >>> _ = tj.register_custom_call("halve", lambda x: x / 2, replace=True)
+    >>> tj.unregister_custom_call("halve")
+    """
     find_target(name)
     with _lock:
         _targets.pop(name, None)
@@ -321,15 +364,20 @@ def call_target(
     backend_config: str = "",
     source: Source | None = None,
     aliasing: Sequence[OutputAlias] = (),
+    constraints: Sequence[AnyShape] | None = None,
 ) -> Any:
     """What the registered function makes of ``operands``, checked against ``shape``.
+
+    ``constraints`` are the operands' shapes with the layouts that the function wants.
 
     Raises `UnknownTargetError`, and `ArgumentError`, `ShapeError` or `ElementTypeError` for a
     result that is not of ``shape``.
     """
     target = find_target(name, source)
     if target.native is not None:
-        return _called_natively(target.native, operands, shape, backend_config, source, aliasing)
+        return _called_natively(
+            name, target.native, operands, shape, backend_config, source, aliasing, constraints
+        )
     function = target.function
     arrays = [_copied(o) for o in operands if not isinstance(o, TokenShape)]
     config = {"backend_config": backend_config} if backend_config else {}
@@ -342,23 +390,87 @@ def call_target(
 
 
 def _called_natively(
+    name: str,
     native: NativeFunction,
     operands: Sequence[Any],
     shape: AnyShape,
     config: str,
     source: Source | None,
     aliasing: Sequence[OutputAlias],
+    constraints: Sequence[AnyShape] | None,
 ) -> Any:
-    arrays = [np.ascontiguousarray(o) for o in operands if not isinstance(o, TokenShape)]
-    given = [Shape(element_type_of(array.dtype), array.shape) for array in arrays]
+    arrays = [np.asarray(operand) for operand in operands if not isinstance(operand, TokenShape)]
+    given = [s for s in constraints or () if isinstance(s, Shape)] or [
+        Shape(element_type_of(array.dtype), array.shape) for array in arrays
+    ]
     elements = shape.elements if isinstance(shape, TupleShape) else (shape,)
     wanted = [element for element in elements if isinstance(element, Shape)]
-    made = [np.empty(each.dimensions, each.dtype) for each in wanted]
-    call = native.site(given, wanted, config, aliasing)
-    call([x.ctypes.data for x in arrays], [x.ctypes.data for x in made], source)
-    parts = iter(made)
-    results = [next(parts) if isinstance(element, Shape) else TOKEN for element in elements]
-    return tuple(results) if isinstance(shape, TupleShape) else results[0]
+    laid_out = [to_buffer(x, s.explicit_layout) for x, s in zip(arrays, given, strict=True)]
+    buffers = [_Memory(x.nbytes, x) for x in laid_out]
+    results = [_Memory(each.nbytes) for each in wanted]
+    site = native.site(given, wanted, config, aliasing, source)
+    try:
+        site([x.address for x in buffers], [x.address for x in results])
+    finally:
+        site.close()
+    for kind, memories in (("operand", buffers), ("result", results)):
+        for number, memory in enumerate(memories):
+            memory.require_intact(f"custom_call: {name!r} wrote", f"{kind} {number}", source)
+    made = [x.contents.view(s.dtype) for x, s in zip(results, wanted, strict=True)]
+    pairs = zip(made, wanted, strict=True)
+    parts = iter([from_buffer(x, s.dimensions, s.explicit_layout) for x, s in pairs])
+    values = [next(parts) if isinstance(element, Shape) else TOKEN for element in elements]
+    return tuple(values) if isinstance(shape, TupleShape) else values[0]
+
+
+_margin: ContextVar[int] = ContextVar("margin", default=0)
+_PATTERN = 0xA5
+
+
+@contextmanager
+def watching_memory(margin: int = 4096) -> Iterator[None]:
+    """Functions of compiled libraries called inside must write to nothing but their results.
+
+    ``margin`` bytes before and after each array are compared, and operands. Raises
+    `OutOfBoundsError` after the call.
+    """
+    token = _margin.set(margin)
+    try:
+        yield
+    finally:
+        _margin.reset(token)
+
+
+class _Memory:
+    """The memory of an array that a function gets, with margins where memory is watched."""
+
+    def __init__(self, nbytes: int, array: np.ndarray | None = None) -> None:
+        self._margin = _margin.get()
+        self._block = np.full(nbytes + 2 * self._margin, _PATTERN, np.uint8)
+        self.contents = self._block[self._margin : self._margin + nbytes]
+        if array is not None:
+            self.contents[:] = array.reshape(-1).view(np.uint8)
+        self._before = self.contents.copy() if self._margin and array is not None else None
+
+    @property
+    def address(self) -> int:
+        return int(self.contents.ctypes.data)
+
+    def require_intact(self, title: str, name: str, source: Source | None) -> None:
+        """Raises `OutOfBoundsError` if the margins are not as they were, or an operand is not."""
+        if not self._margin:
+            return
+        if self._before is not None and not np.array_equal(self._before, self.contents):
+            raise OutOfBoundsError(f"{title} to {name}", source)
+        end = self._margin + self.contents.size
+        places = np.flatnonzero(self._block != _PATTERN)
+        outside = places[(places < self._margin) | (places >= end)]
+        if outside.size:
+            place = int(outside[0])
+            before = place < self._margin
+            distance = self._margin - place if before else place - end
+            where = f"{distance} bytes {'before' if before else 'after the end of'}"
+            raise OutOfBoundsError(f"{title} {where} {name}", source)
 
 
 def _copied(value: Any) -> Any:

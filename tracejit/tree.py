@@ -13,7 +13,7 @@ import builtins
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import optree
 
@@ -42,6 +42,23 @@ def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]
 def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Structure:
     """The structure of a tree."""
     return optree.tree_structure(tree, is_leaf, namespace=NAMESPACE)
+
+
+class Node(NamedTuple):
+    """One level of a tree: its children, what else there is to it, and how to make it again."""
+
+    children: tuple[Any, ...]
+    kind: tuple[Any, ...]
+    joined: Callable[[Iterable[Any]], Any]
+
+
+def node(tree: Any) -> Node | None:
+    """The uppermost level of a tree; None for a leaf."""
+    try:
+        parts, rest, _, join = optree.tree_flatten_one_level(tree, namespace=NAMESPACE)
+    except ValueError:
+        return None
+    return Node(tuple(parts), (type(tree), len(parts), rest), functools.partial(join, rest))
 
 
 def map(

@@ -20,7 +20,7 @@ differentiate.decline(BITCAST_CONVERT_TYPE, "reads bits, not values, as stop_gra
 def convert_rule(instruction: Instruction, cotangent: Instruction) -> Cotangents:
     """The cotangent converted back; of a complex one, the real part to a real operand."""
     element_type = instruction.operands[0].array_shape.element_type
-    if not element_type.is_inexact:
+    if not element_type.is_differentiable:
         return (None,)
     if not element_type.is_complex and cotangent.array_shape.element_type.is_complex:
         cotangent = real(cotangent)

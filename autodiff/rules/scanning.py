@@ -174,8 +174,10 @@ class Reversed:
     def _backwards(
         self, inputs: Sequence[Pair], states: Sequence[Pair], root: Instruction
     ) -> Sequence[Instruction]:
-        """All results of the steps back, each of which returns the tuple ``root``: parameters of
-        the array slices and of the carries, each with its value.
+        """The results of a loop of backward steps.
+
+        Each step returns the tuple ``root``. ``inputs`` are pairs of a parameter for an array's
+        slice and the array, ``states`` pairs of a parameter for a carry and its first value.
         """
         made = scan(
             [array for _, array in inputs],

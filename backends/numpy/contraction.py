@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tracejit.backends.numpy.interpreter import Value, interpret
-from tracejit.backends.numpy.precision import widened
+from tracejit.backends.numpy.precision import narrowed, widened
 from tracejit.graph import Instruction
 from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.shapes import element_type_of
@@ -33,7 +33,8 @@ def dot_general(instruction: Instruction, lhs: np.ndarray, rhs: np.ndarray) -> V
     summed = math.prod(lhs.shape[d] for d in lhs_sum)
     rows = math.prod(lhs.shape[d] for d in lhs_rest)
     columns = math.prod(rhs.shape[d] for d in rhs_rest)
-    left = lhs.transpose([*lhs_batch, *lhs_rest, *lhs_sum]).astype(wide)
-    right = rhs.transpose([*rhs_batch, *rhs_sum, *rhs_rest]).astype(wide)
+    left = widened(lhs).transpose([*lhs_batch, *lhs_rest, *lhs_sum]).astype(wide)
+    right = widened(rhs).transpose([*rhs_batch, *rhs_sum, *rhs_rest]).astype(wide)
     product = left.reshape([*batch, rows, summed]) @ right.reshape([*batch, summed, columns])
-    return product.astype(instruction.array_shape.dtype).reshape(instruction.array_shape.dimensions)
+    made = narrowed(product, instruction.array_shape.element_type)
+    return made.reshape(instruction.array_shape.dimensions)

@@ -52,6 +52,7 @@ def custom_call(instruction: Instruction, *operands: Value) -> Value:
         attributes["backend_config"],
         instruction.source,
         attributes["output_to_operand_aliasing"],
+        attributes["operand_layout_constraints"],
     )
 
 

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 
 from tracejit.backends.numpy.interpreter import Value, interpret
-from tracejit.backends.numpy.precision import bits_of, from_bits, widened
+from tracejit.backends.numpy.precision import bits_of, from_bits, narrowed, widened
 from tracejit.graph import Instruction
 from tracejit.ops.element_types import BITCAST_CONVERT_TYPE, CONVERT_ELEMENT_TYPE, REDUCE_PRECISION
 from tracejit.shapes import ElementType, element_type_of
@@ -20,9 +20,7 @@ def convert_element_type(instruction: Instruction, operand: np.ndarray) -> Value
         return values != 0
     if target.is_integral and values.dtype.kind == "f":
         return saturated(values, target)
-    if target.bits == 4:
-        values = values.astype(np.int8)
-    return values.astype(target.dtype)
+    return narrowed(values, target)
 
 
 def saturated(values: np.ndarray, target: ElementType) -> Value:
@@ -31,7 +29,7 @@ def saturated(values: np.ndarray, target: ElementType) -> Value:
     # float(high + 1) is a power of two, so it is exact where float(high) would not be.
     below, above = values <= float(low), values >= float(high + 1)
     inside = ~(below | above | np.isnan(values))
-    holder = np.int8 if target.bits == 4 else target.dtype
+    holder = np.int8 if target.bits < 8 else target.dtype
     whole = np.where(inside, values, 0).astype(holder)
     limits = np.where(below, np.array(low, holder), np.array(high, holder))
     return np.where(below | above, limits, whole).astype(target.dtype)
@@ -65,10 +63,12 @@ def bitcast_convert_type(instruction: Instruction, operand: np.ndarray) -> Value
 @interpret.attach(REDUCE_PRECISION)
 def reduce_precision(instruction: Instruction, operand: np.ndarray) -> Value:
     """Rounds the mantissa in the bits themselves, then sends what the exponent cannot reach to
-    infinity or zero. fp8 is rounded within f16, which holds every fp8 value and an infinity.
+    infinity or zero. A small float is rounded within a type that holds its values and an infinity.
     """
-    if element_type_of(operand.dtype).bits == 8:
-        return reduce_precision(instruction, operand.astype(np.float16)).astype(operand.dtype)
+    element_type = element_type_of(operand.dtype)
+    if element_type.is_small_float:
+        held = widened(operand).astype(element_type.embedding.dtype)
+        return narrowed(widened(reduce_precision(instruction, held)), element_type)
     exponent_bits = instruction.attributes["exponent_bits"]
     mantissa_bits = instruction.attributes["mantissa_bits"]
     info = ml_dtypes.finfo(operand.dtype)  # type: ignore[no-untyped-call]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tracejit.backends.numpy.elementwise_unary import exp, normalised
 from tracejit.backends.numpy.interpreter import Value, interpret
 from tracejit.backends.numpy.precision import arithmetic, bits_of, from_bits, wide
 from tracejit.graph import Instruction, Op
@@ -39,7 +40,7 @@ def atan2(lhs: np.ndarray, rhs: np.ndarray) -> Value:
     # on the cut, whose imaginary part is a zero of either sign, counts as above it.
     y, x = lhs.astype(np.complex128), rhs.astype(np.complex128)
     along = complex(x.real - y.imag, x.imag + y.real)
-    quotient = _complex_div(along, np.sqrt(x * x + y * y))
+    quotient = _complex_div(along, np.sqrt(mul(x, x) + mul(y, y)))
     value = np.log(complex(quotient.real, quotient.imag + 0.0))
     return complex(value.imag, -value.real).astype(lhs.dtype)
 
@@ -48,6 +49,15 @@ def complex(lhs: np.ndarray, rhs: np.ndarray) -> Value:
     value = np.empty(lhs.shape, np.result_type(lhs, np.complex64))
     value.real, value.imag = lhs, rhs
     return value
+
+
+def mul(lhs: np.ndarray, rhs: np.ndarray) -> Value:
+    """np.multiply; of complex numbers by four products that are each rounded."""
+    if lhs.dtype.kind != "c":
+        return np.multiply(lhs, rhs)
+    return complex(
+        lhs.real * rhs.real - lhs.imag * rhs.imag, lhs.real * rhs.imag + lhs.imag * rhs.real
+    )
 
 
 def div(lhs: np.ndarray, rhs: np.ndarray) -> Value:
@@ -62,7 +72,9 @@ def div(lhs: np.ndarray, rhs: np.ndarray) -> Value:
 
 def _complex_div(lhs: np.ndarray, rhs: np.ndarray) -> Value:
     """The quotient, with the infinities and zeros of C99's annex G where the formula makes NaN."""
-    quotient = np.divide(lhs, rhs)
+    (near, up), (by, down) = normalised(lhs), normalised(rhs)
+    quotient = np.divide(near, by)
+    quotient = complex(np.ldexp(quotient.real, up - down), np.ldexp(quotient.imag, up - down))
     lost = np.isnan(quotient.real) & np.isnan(quotient.imag)
     by_zero = (rhs == 0) & ~(np.isnan(lhs.real) & np.isnan(lhs.imag))
     infinite = lost & np.isinf(lhs) & np.isfinite(rhs)
@@ -126,7 +138,7 @@ def pow_float(lhs: np.ndarray, rhs: np.ndarray) -> Value:
     if lhs.dtype.kind != "c":
         return np.power(lhs, rhs)
     z, w = lhs.astype(np.complex128), rhs.astype(np.complex128)
-    value = np.exp(w * np.log(z))
+    value = exp(mul(w, np.log(z)))
     value = np.where(z == 0, np.where(w.real > 0, 0, np.complex128(np.nan + 1j * np.nan)), value)
     return np.where(w == 0, 1, value).astype(lhs.dtype)
 
@@ -189,7 +201,7 @@ _ARITHMETIC: dict[Op, Callable[..., Value]] = {
     DIV: div,
     MAX: max,
     MIN: min,
-    MUL: np.multiply,
+    MUL: mul,
     OR: np.bitwise_or,
     REM: rem,
     SUB: np.subtract,

@@ -72,7 +72,7 @@ def log1p(operand: np.ndarray) -> Value:
         return np.log1p(operand)
     x, y = operand.real, operand.imag
     small = np.log1p(x * (x + 2) + y * y) / 2
-    far = np.log(np.hypot(1 + x, y))
+    far = np.log(_complex(1 + x, y)).real
     return _complex(np.where(np.abs(operand) < 0.5, small, far), np.arctan2(y, 1 + x))
 
 
@@ -80,7 +80,7 @@ def expm1(operand: np.ndarray) -> Value:
     """e^(x + iy) - 1, with the real part expm1(x) cos y - 2 sin²(y/2), exact near 0."""
     if operand.dtype.kind != "c":
         return np.expm1(operand)
-    x, y, power = operand.real, operand.imag, np.exp(operand)
+    x, y, power = operand.real, operand.imag, exp(operand)
     near = np.expm1(x) * np.cos(y) - 2 * np.sin(y / 2) ** 2
     re = np.where(y == 0, np.expm1(x), np.where(x < 1, near, power.real - 1))
     return _complex(np.where(x == -np.inf, -1, re), power.imag)
@@ -93,10 +93,56 @@ def _complex(re: np.ndarray, im: np.ndarray) -> np.ndarray:
     return made
 
 
+def exp(operand: np.ndarray) -> Value:
+    """np.exp, but zero is positive for -inf + i nan, where C leaves its signs to the library."""
+    value = np.exp(operand)
+    if operand.dtype.kind != "c":
+        return value
+    return np.where((operand.real == -np.inf) & np.isnan(operand.imag), 0, value)
+
+
+def cosh(operand: np.ndarray) -> Value:
+    """np.cosh, but where C leaves the sign of an imaginary zero open it is that of sinh x sin y."""
+    value = np.cosh(operand)
+    if operand.dtype.kind != "c":
+        return value
+    x, y = operand.real, operand.imag
+    signs = np.where(np.isnan(x), 1, np.copysign(1, x)) * np.where(
+        np.isnan(y), 1, np.copysign(1, y)
+    )
+    is_open = np.isnan(value.real) & (value.imag == 0)
+    return _complex(value.real, np.where(is_open, 0.0 * signs, value.imag))
+
+
+def cos(operand: np.ndarray) -> Value:
+    """cosh(i x)."""
+    if operand.dtype.kind != "c":
+        return np.cos(operand)
+    return cosh(_complex(-operand.imag, operand.real))
+
+
+def normalised(operand: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Complex numbers by the power of two that makes extreme ones ordinary, and its exponent."""
+    size = np.maximum(abs(operand.real), abs(operand.imag))
+    _, exponent = np.frexp(size)
+    is_extreme = np.isfinite(size) & (size != 0)
+    is_extreme &= abs(exponent) > np.finfo(operand.dtype).maxexp - 30
+    exponent = np.where(is_extreme, exponent, 0)
+    return _complex(np.ldexp(operand.real, -exponent), np.ldexp(operand.imag, -exponent)), exponent
+
+
 def logistic(operand: np.ndarray) -> Value:
     """1 / (1 + exp(-x)) = exp(x) / (1 + exp(x)), whichever exponential is small."""
-    tail = np.exp(np.where(operand.real < 0, operand, -operand))
-    return np.where(operand.real < 0, tail, 1) / (1 + tail)
+    tail = exp(np.where(operand.real < 0, operand, -operand))
+    value = np.where(operand.real < 0, tail, 1) / (1 + tail)
+    if operand.dtype.kind != "c":
+        return value
+    # The imaginary part has the sign of the small exponential's, turned for 1 / (1 + t).
+    sign = np.where(operand.real < 0, tail.imag, -tail.imag)
+    zero = np.copysign(0.0, sign)
+    return _complex(
+        np.where(value.real == 0, 0.0, value.real), np.where(value.imag == 0, zero, value.imag)
+    )
 
 
 def round_nearest_afz(operand: np.ndarray) -> Value:
@@ -107,8 +153,9 @@ def round_nearest_afz(operand: np.ndarray) -> Value:
 
 def sign(operand: np.ndarray) -> Value:
     if operand.dtype.kind == "c":
-        size = np.abs(operand)
-        direction = _complex(operand.real / size, operand.imag / size)
+        near, _ = normalised(operand)
+        size = np.abs(near)
+        direction = _complex(near.real / size, near.imag / size)
         return np.where(operand == 0, operand, direction).astype(operand.dtype)
     signs = np.sign(operand)
     # np.sign drops the sign of a zero.
@@ -135,7 +182,12 @@ def rsqrt(operand: np.ndarray) -> Value:
     """Zero at every infinity, where the reciprocal of a complex infinity would be NaN."""
     if operand.dtype.kind != "c":
         return 1 / np.sqrt(operand)
-    return np.where(np.isinf(operand), 0, 1 / np.sqrt(operand))
+    root = np.sqrt(operand)
+    value = np.where(np.isinf(operand), 0, 1 / root)
+    # 1 / w is conj(w) / |w|^2, also where a part is zero.
+    zero = np.copysign(0.0, -root.imag)
+    re = np.where(value.real == 0, 0.0, value.real)
+    return _complex(re, np.where(value.imag == 0, zero, value.imag))
 
 
 def cbrt(operand: np.ndarray) -> Value:
@@ -181,10 +233,10 @@ _WIDE: dict[Op, Callable[..., Value]] = {
     ASINH: np.arcsinh,
     ATANH: np.arctanh,
     CBRT: cbrt,
-    COS: np.cos,
-    COSH: np.cosh,
+    COS: cos,
+    COSH: cosh,
     ERF: erf,
-    EXP: np.exp,
+    EXP: exp,
     EXPM1: expm1,
     LOG: np.log,
     LOG1P: log1p,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracejit.backends.numpy.interpreter import Value, evaluate, interpret
+from tracejit.backends.numpy.precision import from_bits
 from tracejit.backends.numpy.streams import current_stream
 from tracejit.backends.numpy.words import ARRAYS, counted, halves, joined
 from tracejit.graph import Computation, Instruction
@@ -22,7 +23,7 @@ from tracejit.ops.random import (
 )
 from tracejit.ops.random_expansions import expanded_rng
 from tracejit.ops.random_words import philox_4x32, threefry_2x32
-from tracejit.shapes import ElementType, Shape, TupleShape
+from tracejit.shapes import Shape, TupleShape
 
 
 def _three_fry(state: np.ndarray, shape: Shape) -> np.ndarray:
@@ -59,13 +60,7 @@ def _philox(algorithm: str, state: np.ndarray, shape: Shape) -> np.ndarray:
 
 def _as_type(bits: np.ndarray, shape: Shape) -> np.ndarray:
     """Random words as elements with random bits only."""
-    element_type = shape.element_type
-    if element_type.bits == 4:
-        nibbles = (bits & 15).astype(np.int8)
-        signed = (nibbles ^ 8) - 8 if element_type is ElementType.S4 else nibbles
-        return signed.astype(shape.dtype).reshape(shape.dimensions)
-    narrow = bits.astype(np.dtype(f"u{shape.dtype.itemsize}"))
-    return narrow.reshape(-1).view(shape.dtype).reshape(shape.dimensions)
+    return np.asarray(from_bits(bits.reshape(-1), shape.dtype)).reshape(shape.dimensions)
 
 
 @interpret.attach(RNG_BIT_GENERATOR)

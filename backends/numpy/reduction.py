@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit.backends.numpy.comparison import total_order_key
 from tracejit.backends.numpy.interpreter import Value, interpret
-from tracejit.backends.numpy.precision import widened
+from tracejit.backends.numpy.precision import narrowed, widened
 from tracejit.backends.numpy.scalars import evaluate_elementwise
 from tracejit.backends.numpy.ufuncs import reducing_ufunc
 from tracejit.graph import Computation, Instruction
@@ -26,7 +26,7 @@ def reduce(instruction: Instruction, *arrays: np.ndarray) -> Value:
     if ufunc is not None:
         wide, start = widened(operands[0]), widened(inits[0])
         reduced = ufunc.reduce(wide, dimensions, wide.dtype, initial=start[()])
-        return np.asarray(reduced).astype(operands[0].dtype)
+        return narrowed(np.asarray(reduced), element_type_of(operands[0].dtype))
     over = sorted(dimensions)
     kept = [d for d in range(operands[0].ndim) if d not in over]
     sizes = [operands[0].shape[d] for d in kept]

@@ -1,4 +1,4 @@
-"""The compiler's entry points: module to machine code, module to optimised graph."""
+"""The compiler's entry points: module to machine code, module to optimised graph's text."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tracejit.backends.tvm.pipeline import optimized
 from tracejit.backends.tvm.target import target as targets
 from tracejit.backends.tvm.target.target import Progress
 from tracejit.graph import Module
+from tracejit.hlo import to_text
 
 
 def compile_for(
@@ -37,10 +38,10 @@ def compile_on(
     return target.build(lower(module.entry, target, aliases_of(module)), progress)
 
 
-def optimized_module(module: Module, target: Target = CPU) -> Module:
-    """The module after all graph passes; it may contain the compiler's internal ops."""
+def optimized_text(module: Module, target: Target = CPU) -> str:
+    """The module after all graph passes as HLO text, which may have the compiler's internal ops."""
     graph = optimized(module.entry, _target_of(target).limits)
-    return Module(module.name, graph.computation(module.entry.name))
+    return to_text(Module(module.name, graph.computation(module.entry.name)))
 
 
 def changes_of(module: Module, target: Target = CPU) -> list[tuple[str, str]]:

@@ -167,7 +167,7 @@ def text_of(program: Program) -> str:
 
     kernels = [
         f"kernel {n}: {[(str(b), b.dtype, b.shape) for b in kernel.parameters]} reads "
-        f"{kernel.reads} thorough {kernel.is_thorough} direct {kernel.direct is not None}\n"
+        f"{kernel.reads} thorough {kernel.is_thorough}\n"
         f"{kernel.body}"
         for n, kernel in enumerate(program.kernels)
     ]

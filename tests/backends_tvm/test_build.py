@@ -410,8 +410,11 @@ def test_a_kernel_that_calls_back_does_not_allocate() -> None:
 
 def test_what_tvm_refuses_names_the_kernel() -> None:
     x = buffer("x", (4,), "float32")
-    inner = loop(2, lambda j: store(x, j, const(1, "float32")), PARALLEL)
-    kernel = Kernel("nested", (x,), loop(2, lambda i: inner, PARALLEL))
+
+    def inner(i: Any) -> Any:
+        return loop(2, lambda j: store(x, 2 * i + j, const(1, "float32")), PARALLEL)
+
+    kernel = Kernel("nested", (x,), loop(2, inner, PARALLEL))
     with pytest.raises(CompilationError, match="TVM cannot compile nested"):
         built(of_one_kernel(kernel, [], spec("float32", 4)))
 

@@ -20,6 +20,11 @@ def every(element_type: ElementType) -> np.ndarray:
     return codes.view(element_type.dtype)
 
 
+def rounded(x: np.ndarray, element_type: ElementType) -> np.ndarray:
+    """What ml_dtypes makes; a NaN is -0 in f4e2m1fn, whatever its sign, as XLA has it."""
+    return np.where(np.isnan(x), np.float32(np.nan), x).astype(element_type.dtype)
+
+
 def midpoints(element_type: ElementType) -> np.ndarray:
     """f32 on every boundary between two neighbours, a little to each side, and far outside."""
     with np.errstate(invalid="ignore"):
@@ -55,7 +60,7 @@ def test_every_boundary_is_rounded(element_type: ElementType) -> None:
     entry = computation(lambda v: ops.convert_element_type(v, element_type), Shape(F32, x.shape))
     (made,) = compiled(entry)([x])
     with np.errstate(all="ignore"):
-        assert not same_bits(made, x.astype(element_type.dtype))
+        assert not same_bits(made, rounded(x, element_type))
 
 
 @pytest.mark.parametrize("target", NARROW, ids=str)
@@ -68,7 +73,8 @@ def test_between_narrow_types(target: ElementType) -> None:
     entry = computation(build, *[Shape(t, (1 << t.bits,)) for t in NARROW])
     for made, x in zip(compiled(entry)(arrays), arrays, strict=True):
         with np.errstate(all="ignore"):
-            assert not same_bits(made, x.astype(np.float32).astype(target.dtype)), f"from {x.dtype}"
+            expected = rounded(x.astype(np.float32), target)
+            assert not same_bits(made, expected), f"from {x.dtype}"
 
 
 @pytest.mark.parametrize("element_type", NARROW, ids=str)

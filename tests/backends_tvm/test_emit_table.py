@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tracejit.backends.tvm.codegen.rules import indexed, pointwise
-from tracejit.backends.tvm.cpu.host_calls import HostLibraries
 from tracejit.backends.tvm.cpu.root_rules import rooted
 from tracejit.backends.tvm.passes.legalize import collectives
 from tracejit.backends.tvm.passes.legalize.composites import expansions
 from tracejit.backends.tvm.passes.legalize.tokens_and_async import CALLS, simpler_names
+from tracejit.backends.tvm.target.host_calls import HostLibraries
 from tracejit.graph import OPS
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
 from tracejit.ops.contraction import DOT_GENERAL

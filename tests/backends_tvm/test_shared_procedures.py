@@ -17,8 +17,11 @@ from tracejit.backends.tvm.cpu.llvm.procedures import (
     group_of,
     procedures_of,
 )
-from tracejit.backends.tvm.cpu.llvm.runtime_routines import LlvmUnit
-from tracejit.backends.tvm.cpu.llvm.shared_procedures import shared_units, without_shared
+from tracejit.backends.tvm.cpu.llvm.shared_procedures import (
+    LlvmUnit,
+    shared_units,
+    without_shared,
+)
 from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.cpu.processor import processor_of
 from tracejit.graph import Computation, Instruction

@@ -239,3 +239,31 @@ def test_explain_measured_on_arrays(file: str, tmp_path: Path, capsys: Capture) 
     assert "attained" in saved.read_text()
     assert main(["explain", str(tmp_path / "missing.hlo")]) == 1
     assert "missing.hlo" in capsys.readouterr().err
+
+
+def test_stats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "example.hlo"
+    file.write_text(TEXT)
+    assert main(["stats", str(file)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    counts = {line.split()[0]: line.split()[1:3] for line in lines[1:] if line}
+    assert counts["example"][1] == "5"
+    assert counts["Mul"] == ["1", "3"]
+    assert counts["Reduce"] == ["1", "2"]
+    assert counts["arguments"][0] == "24"
+    assert any(line.startswith("peak") for line in lines)
+
+
+def test_diff(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second, third = (tmp_path / f"{name}.hlo" for name in "abc")
+    first.write_text(TEXT)
+    second.write_text(TEXT.replace("product", "other"))
+    changed = "shifted = f32[3] add(product, y)\n  ROOT total = f32[] reduce(shifted,"
+    third.write_text(TEXT.replace("ROOT total = f32[] reduce(product,", changed))
+    assert main(["diff", str(first), str(second)]) == 0
+    assert capsys.readouterr().out == "the graphs are equal\n"
+    assert main(["diff", str(first), str(third)]) == 0
+    lines = capsys.readouterr().out.splitlines()[3:]
+    added = [line for line in lines if line.startswith("+")]
+    assert [line for line in added if " add(" in line]
+    assert not [line for line in lines if line[0] in "+-" and "multiply =" in line]

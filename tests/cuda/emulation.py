@@ -71,6 +71,11 @@ class Emulator:
         """How many kernels have run."""
         return ctypes.c_uint.in_dll(self._library, "emulated_launches").value
 
+    @property
+    def graphs(self) -> int:
+        """How many graphs were launched."""
+        return ctypes.c_uint.in_dll(self._library, "emulated_graphs").value
+
     def reports(self) -> list[str]:
         """What was found in kernels since this was asked before."""
         found: list[str] = []

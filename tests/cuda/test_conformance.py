@@ -28,7 +28,7 @@ with importing_tvm():
     from tracejit.backends.tvm.passes.legalize.tokens_and_async import simpler_names
 
 ONE_IN = 24
-WITHOUT_KERNELS = {"custom_call", "ragged_dot", "rng_get_and_update_state"}
+WITHOUT_KERNELS = {"custom_call", "rng_get_and_update_state"}
 """The ops that the target refuses by name."""
 
 

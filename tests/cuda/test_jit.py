@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from typing import Any
@@ -13,7 +14,13 @@ import pytest
 import tracejit as tj
 from tests.cuda.emulation import Emulator, environment
 from tracejit.cuda import DeviceArray, Stream, device_of, using_stream
-from tracejit.errors import ArgumentError, AttributeValueError, CompilationError, DeviceError
+from tracejit.errors import (
+    ArgumentError,
+    AttributeValueError,
+    CompilationError,
+    DeviceError,
+    UnsupportedError,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(16, 4))
@@ -140,3 +147,25 @@ def test_a_cached_program_runs_without_tvm(emulated: Emulator, tmp_path: Any) ->
     first, second = printed(), printed()
     assert first[0] == second[0] == str((np.tanh(np.arange(3.0)) + 1).tolist())
     assert second[1] == "False"
+
+
+def test_explained_by_the_data_sheet(emulated: Emulator) -> None:
+    f = tj.jit(lambda x: tj.nn.softmax(x).sum(), target="cuda:sm_90a")
+    compiled = f.lower(np.zeros((300, 64), np.float32)).compile()
+    report = compiled.explain()
+    rows = report.kernels[0]
+    assert rows.schedule == "team a row, in phases"
+    assert rows.bytes_read == 300 * 64 * 4
+    (launch,) = rows.launches
+    assert (launch.blocks, launch.threads) == (75, 128)
+    assert rows.threads == 75 * 128
+    assert 0 < launch.occupancy <= 1
+    assert "launches k0_rows: 75 x 128 threads" in str(report)
+    assert "sm_90a as H100 SXM: 66900 Gflop/s in f32" in str(report)
+    with pytest.raises(UnsupportedError, match="kernels of CUDA devices cannot be timed"):
+        compiled.explain(np.zeros((300, 64), np.float32), measure=True)
+
+
+def test_a_kernel_that_fails_names_the_users_line(emulated: Emulator) -> None:
+    tj.jit(lambda x: x * 2, target="cuda")(np.arange(3.0))
+    assert re.search(r"kernel \w+ \(test_jit.py:\d+\)", Stream.current(device_of()).last)

@@ -90,6 +90,70 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(
 extern "C" XLA_FFI_TypeId* counter_id() { return &Counter::id; }
 extern "C" XLA_FFI_TypeInfo* counter_info() { return &Counter::info; }
 
+// A state that lives for one run: prepare leaves it, execute finds it.
+static ffi::ErrorOr<std::unique_ptr<Counter>> prepare_counter() {
+  ++counters;
+  return std::make_unique<Counter>();
+}
+static ffi::Error count_prepared(Counter* counter, ffi::RunId run, ffi::ResultBuffer<ffi::S64> y) {
+  y->typed_data()[0] = ++counter->runs;
+  y->typed_data()[1] = run.run_id;
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(PrepareCounter, prepare_counter, ffi::Ffi::BindPrepare());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(CountPrepared, count_prepared,
+                              ffi::Ffi::Bind()
+                                  .Ctx<ffi::Prepared<Counter>>()
+                                  .Ctx<ffi::RunId>()
+                                  .Ret<ffi::Buffer<ffi::S64>>());
+
+// The rank and sizes of the first operand, then those of the second, as far as there is room.
+static ffi::Error shapes(ffi::AnyBuffer a, ffi::AnyBuffer b, ffi::ResultBuffer<ffi::S64> y) {
+  std::vector<int64_t> found;
+  for (auto each : {a, b}) {
+    found.push_back(each.dimensions().size());
+    for (int64_t size : each.dimensions()) found.push_back(size);
+  }
+  for (size_t i = 0; i < y->element_count(); ++i)
+    y->typed_data()[i] = found[i % 6 < found.size() ? i % 6 : found.size() - 1];
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(Shapes, shapes,
+                              ffi::Ffi::Bind()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Ret<ffi::Buffer<ffi::S64>>());
+
+// Writes one element after the result, and one before it.
+static ffi::Error overrun(int64_t by, ffi::Buffer<ffi::F64> x, ffi::ResultBuffer<ffi::F64> y) {
+  for (size_t i = 0; i < y->element_count(); ++i) y->typed_data()[i] = x.typed_data()[i];
+  if (by > 0) y->typed_data()[y->element_count() - 1 + by] = 0;
+  if (by < 0) y->typed_data()[by] = 0;
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(Overrun, overrun,
+                              ffi::Ffi::Bind()
+                                  .Attr<int64_t>("by")
+                                  .Arg<ffi::Buffer<ffi::F64>>()
+                                  .Ret<ffi::Buffer<ffi::F64>>());
+
+// Writes to its operand.
+static ffi::Error spoil(ffi::Buffer<ffi::F64> x, ffi::ResultBuffer<ffi::F64> y) {
+  for (size_t i = 0; i < y->element_count(); ++i) y->typed_data()[i] = x.typed_data()[i]++;
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    Spoil, spoil, ffi::Ffi::Bind().Arg<ffi::Buffer<ffi::F64>>().Ret<ffi::Buffer<ffi::F64>>());
+
+// Adds 1 to what the result's memory held before the call.
+static ffi::Error increment(ffi::Buffer<ffi::F64> x, ffi::ResultBuffer<ffi::F64> y) {
+  for (size_t i = 0; i < y->element_count(); ++i) y->typed_data()[i] += 1;
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    Increment, increment,
+    ffi::Ffi::Bind().Arg<ffi::Buffer<ffi::F64>>().Ret<ffi::Buffer<ffi::F64>>());
+
 // The sum of a vector, by tasks of a thread pool, in scratch memory.
 static ffi::Future sum_in_threads(ffi::ThreadPool pool, ffi::ScratchAllocator scratch,
                                   ffi::Buffer<ffi::F64> x, ffi::ResultBuffer<ffi::F64> y) {

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import gc
+import os
 import shutil
 import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -17,14 +20,16 @@ import pytest
 
 import tracejit as tj
 from tracejit import targets
+from tracejit.backends.native_attributes import parse, text_of
 from tracejit.errors import (
     ArgumentError,
     AttributeValueError,
+    DimensionError,
     ForeignFunctionError,
     InvalidArgumentError,
+    OutOfBoundsError,
     UnsupportedError,
 )
-from tracejit.ffi.attributes import parse, text_of
 
 SOURCE = Path(__file__).with_name("handlers.cc")
 COMPILER = shutil.which("g++") or shutil.which("c++")
@@ -46,7 +51,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 @pytest.fixture(autouse=True)
 def registered(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(targets, "_targets", dict(targets._targets))
-    for name in ("RmsNorm", "Weighted", "InPlace", "SumInThreads"):
+    for name in ("RmsNorm", "Weighted", "InPlace", "Increment", "SumInThreads"):
         tj.ffi.register_ffi_target(name, tj.ffi.pycapsule(getattr(library, name)))
     library.counter_id.restype = library.counter_info.restype = ctypes.c_void_p
     tj.ffi.register_ffi_type(
@@ -54,6 +59,9 @@ def registered(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     tj.ffi.register_ffi_target(
         "Count", {"instantiate": library.MakeCounter, "execute": library.Count}
+    )
+    tj.ffi.register_ffi_target(
+        "CountPrepared", {"prepare": library.PrepareCounter, "execute": library.CountPrepared}
     )
 
 
@@ -84,6 +92,42 @@ def test_jax_calls_the_same_library(library: ctypes.CDLL) -> None:
     call = jax.ffi.ffi_call("tracejit_rms", jax.ShapeDtypeStruct(X.shape, X.dtype))
     wanted = call(jnp.asarray(X), eps=np.float32(1e-5))
     np.testing.assert_array_equal(np.asarray(wanted), tj.jit(rms_norm)(X))
+
+
+@pytest.mark.parametrize("method", ["sequential", "broadcast_all", "expand_dims"])
+@pytest.mark.parametrize("order", [None, (0, 1)])
+def test_vmap_methods_are_jaxs(
+    library: ctypes.CDLL, method: str, order: tuple[int, int] | None
+) -> None:
+    def function(module: Any, make: Any, a: Any, b: Any) -> Any:
+        # What `weighted` makes of b alone does not reach further than a's first element.
+        call = module.ffi_call(
+            "Shapes",
+            make((6,), np.int64),
+            vmap_method=method,
+            input_layouts=[order, None],
+        )
+        return call(a, b)
+
+    def mapped(vmap: Any, module: Any, make: Any) -> Any:
+        inner = vmap(lambda a, b: function(module, make, a, b), in_axes=(0, None))
+        return vmap(inner, in_axes=(None, 0))
+
+    a, b = np.zeros((4, 2, 3), np.float32), np.zeros((5, 7))
+    jax.ffi.register_ffi_target("Shapes", jax.ffi.pycapsule(library.Shapes), platform="cpu")
+    tj.ffi.register_ffi_target("Shapes", library.Shapes)
+    wanted = jax.jit(mapped(jax.vmap, jax.ffi, jax.ShapeDtypeStruct))(a, b)
+    found = tj.jit(mapped(tj.vmap, tj.ffi, tj.ShapeDtypeStruct))(a, b)
+    np.testing.assert_array_equal(found[0, 0], np.asarray(wanted)[0, 0])
+    assert found.shape == wanted.shape
+
+
+def test_calls_without_a_way_to_be_mapped() -> None:
+    call = tj.ffi.ffi_call("RmsNorm", like(X[0]), vmap_method=None)
+    with pytest.raises(UnsupportedError, match=r"the call of 'RmsNorm' has vmap_method=None"):
+        tj.vmap(lambda x: call(x, eps=np.float32(0)))(X)
+    with pytest.raises(AttributeValueError, match="vmap_method must be one of None, 'sequential'"):
+        tj.ffi.ffi_call("RmsNorm", like(X), vmap_method="all")
 
 
 def test_a_derivative_of_ones_own() -> None:
@@ -160,6 +204,163 @@ def test_states_belong_to_a_call_in_a_program(library: ctypes.CDLL) -> None:
     first = tj.jit(lambda x: count() + x)
     assert [int(first(n)) for n in (0, 0, 10)] == [1, 2, 13]
     assert library.living_counters() >= 1
+
+
+def test_equal_calls_have_states_of_their_own() -> None:
+    shape = tj.ShapeDtypeStruct((), np.int64)
+
+    def counts(x: Any) -> Any:
+        call = tj.ffi.ffi_call("Count", shape, has_side_effect=True)
+        return call() + x, call(), call()
+
+    assert [int(n) for n in tj.jit(counts)(0)] == [1, 1, 1]
+
+    def step(i: Any, total: Any) -> Any:
+        return total + tj.ffi.ffi_call("Count", shape, has_side_effect=True)()
+
+    function = tj.jit(lambda n: tj.lax.fori_loop(0, 4, step, n))
+    assert int(function(0)) == 1 + 2 + 3 + 4
+    assert int(function(0)) == 5 + 6 + 7 + 8
+
+
+def test_states_of_a_run_end_with_it(library: ctypes.CDLL) -> None:
+    def count() -> Any:
+        shape = tj.ShapeDtypeStruct((2,), np.int64)
+        return tj.ffi.ffi_call("CountPrepared", shape, has_side_effect=True)()
+
+    gc.collect()
+    living = library.living_counters()
+    assert count().tolist() == [1, 1]
+    compiled = tj.jit(lambda x: count() + x)
+    assert [compiled(0).tolist() for _ in range(3)] == [[1, 1], [1, 2], [1, 3]]
+    assert library.living_counters() == living
+
+
+def increment(x: Any) -> Any:
+    return tj.ffi.ffi_call("Increment", like(x), input_output_aliases={0: 0})(x)
+
+
+def test_results_begin_as_operands() -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(tj.jit(increment)(x), x + 1)
+    kept, made = tj.jit(lambda x: (lambda t: (t, increment(t)))(2 * x))(x)
+    np.testing.assert_array_equal(kept, 2 * x)
+    np.testing.assert_array_equal(made, 2 * x + 1)
+    loop = tj.jit(lambda x: tj.lax.fori_loop(0, 5, lambda i, y: increment(y), x))
+    np.testing.assert_array_equal(loop(x), x + 5)
+
+
+def test_results_take_the_memory_of_operands_that_nobody_reads_later() -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    compiled = tj.jit(lambda x: increment(2 * x)).lower(x).compile()
+    np.testing.assert_array_equal(compiled(x), 2 * x + 1)
+    assert compiled.memory_analysis().temp_size_in_bytes == 0
+
+
+def test_calls_in_compiled_code_run_no_python() -> None:
+    function = tj.jit(lambda x: rms_norm(x) + 1)
+    function(X)
+    called: list[str] = []
+    sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_filename))
+    try:
+        function(X)
+    finally:
+        sys.setprofile(None)
+    assert called
+    assert not [name for name in called if "tracejit/ffi" in name or "callback" in name]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_layouts_of_operands_and_results(library: ctypes.CDLL, order: tuple[int, int]) -> None:
+    def function(module: Any, shape: Any, x: Any) -> Any:
+        call = module.ffi_call("Layouts", shape, input_layouts=[order], output_layouts=order)
+        return call(x, eps=np.float32(1e-5))
+
+    def jax_function(x: Any) -> Any:
+        return function(jax.ffi, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+    jax.ffi.register_ffi_target("Layouts", jax.ffi.pycapsule(library.RmsNorm), platform="cpu")
+    tj.ffi.register_ffi_target("Layouts", tj.ffi.pycapsule(library.RmsNorm))
+    wanted = np.asarray(jax.jit(jax_function)(X))
+    for found in (
+        tj.jit(lambda x: function(tj.ffi, like(x), x))(X),
+        function(tj.ffi, like(X), X),
+        tj.from_jax(jax_function)(X),
+    ):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def test_layouts_that_are_none() -> None:
+    with pytest.raises(AttributeValueError, match="input_layouts must have one for each of 1"):
+        tj.ffi.ffi_call("RmsNorm", like(X), input_layouts=[])(X)
+    with pytest.raises(DimensionError, match="must be a permutation"):
+        tj.ffi.ffi_call("RmsNorm", like(X), output_layouts=(0, 0))(X)
+
+
+def test_errors_name_the_line_and_leave_the_program_usable() -> None:
+    function = tj.jit(lambda x: total(x) + 1)
+    assert function(np.ones(3)) == 4
+    with pytest.raises(ForeignFunctionError, match=r"a negative sum \(INTERNAL\) .*test_handlers"):
+        function(-np.ones(3))
+    assert function(np.ones(3)) == 4
+
+
+def test_programs_from_the_disk_cache_find_their_functions(
+    library: ctypes.CDLL, tmp_path: Path
+) -> None:
+    text = str(tj.jit(rms_norm).lower(X).module)
+    program = f"""
+import ctypes, sys
+import numpy as np
+import tracejit as tj
+library = ctypes.CDLL(sys.argv[1])
+if sys.argv[2]:
+    tj.ffi.register_ffi_target("RmsNorm", getattr(library, sys.argv[2]))
+x = np.arange(1, 9, dtype=np.float32).reshape(2, 4)
+print(tj.compile(tj.hlo.parse({text!r}))(x).sum())
+"""
+
+    def run(registered: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", program, str(library._name), registered],
+            env=os.environ | {"TRACEJIT_CACHE": str(tmp_path)},
+            capture_output=True,
+            text=True,
+        )
+
+    first, second = run("RmsNorm"), run("RmsNorm")
+    assert first.returncode == 0, first.stderr
+    assert second.stdout == first.stdout
+    assert float(first.stdout) == pytest.approx(NORMAL.sum(), rel=1e-6)
+    assert "custom_call: target 'RmsNorm' is not registered in this process" in run("").stderr
+
+
+def test_what_is_compiled_keeps_its_function(library: ctypes.CDLL) -> None:
+    function = tj.jit(rms_norm)
+    before = function(X)
+    tj.ffi.register_ffi_target("RmsNorm", library.InPlace, replace=True)
+    np.testing.assert_array_equal(function(X), before)
+    targets.unregister_custom_call("RmsNorm")
+    np.testing.assert_array_equal(function(X), before)
+
+
+def test_writes_outside_of_results_are_found_under_check(library: ctypes.CDLL) -> None:
+    tj.ffi.register_ffi_target("Overrun", library.Overrun)
+    tj.ffi.register_ffi_target("Spoil", library.Spoil)
+    x = np.arange(1.0, 4)
+
+    def overrun(by: int) -> Any:
+        return tj.jit(lambda x: tj.ffi.ffi_call("Overrun", like(x))(x, by=by) + 1, check=True)
+
+    np.testing.assert_array_equal(overrun(0)(x), x + 1)
+    for by, place in ((1, "0 bytes after the end of"), (-2, "16 bytes before"), (100, "792 bytes")):
+        with pytest.raises(OutOfBoundsError, match=f"'Overrun' wrote {place}.*test_handlers"):
+            overrun(by)(x)
+    spoil = tj.jit(lambda x: tj.ffi.ffi_call("Spoil", like(x))(2 * x), check=True)
+    with pytest.raises(OutOfBoundsError, match="'Spoil' wrote to operand 0"):
+        spoil(x)
+    in_place = tj.jit(increment, check=True)
+    np.testing.assert_array_equal(in_place(x), x + 1)
 
 
 def test_threads_share_a_call() -> None:

@@ -54,11 +54,14 @@ def apart(
 ) -> np.ndarray:
     """Where numbers of one type are further apart than that; the smallest ones equal zero.
 
-    Complex numbers are compared by parts, relative to the size of the whole.
+    Where there is no zero, the least number equals NaN, which a zero becomes. Complex numbers are
+    compared by parts, relative to the size of the whole.
     """
     left, right = wide(actual), wide(expected)
     real = element_type_of(expected.dtype).real.dtype
     tiny = float(ml_dtypes.finfo(real).tiny)  # type: ignore[no-untyped-call]
+    if not element_type_of(real).has_zero:
+        left, right = (np.where(a == tiny, np.nan, a) for a in (left, right))
     if tiny < 1e-30:  # terms of a sum may have been flushed to zero
         tiny *= 16
     with np.errstate(all="ignore"):

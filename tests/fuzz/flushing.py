@@ -16,8 +16,14 @@ from tracejit.shapes import ElementType, element_type_of
 
 
 def without_denormals(array: np.ndarray) -> np.ndarray:
-    """Denormal numbers as zeros of their sign, in the types whose arithmetic XLA does so in."""
+    """Denormal numbers as zeros of their sign, in the types whose arithmetic XLA does so in.
+
+    Where there is no zero, it becomes NaN.
+    """
     element_type = element_type_of(array.dtype)
+    if not element_type.has_zero:
+        least = np.uint8(0).view(array.dtype)
+        return np.where(array == least, np.array(np.nan).astype(array.dtype), array)
     if element_type.is_complex:
         made = np.empty_like(array)
         made.real, made.imag = without_denormals(array.real), without_denormals(array.imag)

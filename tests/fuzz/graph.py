@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.fuzz.choices import Choices
 from tests.samples.base import Domain
-from tests.samples.values import special_values, usual_values
+from tests.samples.values import BEYOND_XLA, TABLED, special_values, usual_values
 from tracejit import ops
 from tracejit.graph import Instruction
 from tracejit.ops.base import ALL, NUMERIC
@@ -66,8 +66,11 @@ class Graph:
 
     def element_type(self, accepts: Collection[ElementType] = ALL) -> ElementType:
         common = [t for t in COMMON if t in accepts]
-        rest = [t for t in ElementType if t in accepts and t not in common]
-        return self.choices.pick([*common, *common, *rest])
+        rest = [t for t in ElementType if t in accepts and t not in (*common, *TABLED)]
+        # One of the types that only the table tells apart, as often as one of the rest.
+        tabled = [t for t in TABLED if t in accepts and t not in BEYOND_XLA]
+        some = [self.choices.pick(tabled)] if tabled else []
+        return self.choices.pick([*common, *common, *rest, *some])
 
     def dimensions(self, rank: int | None = None, limit: int | None = None) -> tuple[int, ...]:
         """Sizes whose product stays below ``limit``, by default that of the graph."""

@@ -10,21 +10,26 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from unittest import mock
 
 import numpy as np
 
-from tests.backends_tvm.compiled import compiled
 from tests.backends_tvm.kernel_harness import guarded
 from tests.fuzz.arguments import arguments
 from tests.fuzz.choices import Choices
 from tests.fuzz.graphs import drawn
+from tests.runtime.programs import loaded
 from tests.tolerances import same_bits
 from tracejit.backends.abi import ALIGNMENT
-from tracejit.graph import Computation
-from tracejit.runtime import executable, workspace
+from tracejit.backends.artifact import InProcess
+from tracejit.graph import Module
+from tracejit.runtime import executable, importing_tvm, workspace
 from tracejit.runtime import result_arena as results
+
+with importing_tvm():
+    from tracejit.backends.tvm.compile import compile_for
 
 # What memory holds that nobody has written: NaN or -1, and a small number or a large negative one.
 PATTERNS = {True: 0xFF, False: 0xA5}
@@ -55,31 +60,41 @@ class GuardedNumPy:
         return np.lib.stride_tricks.as_strided(short, whole.shape, whole.strides)
 
 
-def place(at_end: bool, missing: int = 0) -> None:
-    """From now on, outputs and workspaces of programs that are loaded touch a forbidden page."""
-    for module in (executable, results):
-        mock.patch.object(module, "np", GuardedNumPy(at_end, missing)).start()
-    mock.patch.object(results, "is_shared", return_value=False).start()
+@contextmanager
+def placed(at_end: bool, missing: int = 0) -> Iterator[None]:
+    """Outputs and workspaces of programs that are loaded here touch a forbidden page."""
 
     def take(nbytes: int) -> np.ndarray:
         # Code rounds the start up; what follows the rounded start is exactly the workspace.
         whole = filled((nbytes + ALIGNMENT,), np.dtype(np.uint8), at_end)
         return guarded(whole, at_end=at_end, align=ALIGNMENT)
 
-    mock.patch.object(workspace, "take", take).start()
-    mock.patch.object(workspace, "give", return_value=None).start()
+    with ExitStack() as stack:
+        for module in (executable, results):
+            stack.enter_context(mock.patch.object(module, "np", GuardedNumPy(at_end, missing)))
+        stack.enter_context(mock.patch.object(results, "is_shared", return_value=False))
+        stack.enter_context(mock.patch.object(workspace, "take", take))
+        stack.enter_context(mock.patch.object(workspace, "give", return_value=None))
+        yield
 
 
-def run(entry: Computation, given: Sequence[np.ndarray], missing: int) -> None:
+def twice(
+    artifact: bytes | InProcess, given: Sequence[np.ndarray], missing: int = 0
+) -> tuple[list[np.ndarray], str]:
+    """The results of a run in guarded memory, and how those of one in memory that held something
+    else differ.
+    """
     found = []
     for at_end in (True, False):
-        place(at_end, missing)
-        arrays = [guarded(x, at_end=at_end, align=x.itemsize) for x in given]
-        results = compiled(entry).run(arrays)
-        assert results is not None, "the arrays were refused"
-        found.append([np.array(result) for result in results])
-    for left, right in zip(*found, strict=True):
-        assert not same_bits(left, right)
+        with placed(at_end, missing):
+            arrays = [guarded(x, at_end=at_end, align=x.itemsize) for x in given]
+            results = loaded(artifact).run(arrays)
+            assert results is not None, "the arrays were refused"
+            found.append([np.array(result) for result in results])
+    for number, (one, other) in enumerate(zip(*found, strict=True)):
+        if same_bits(one, other):
+            return found[0], f"result {number} depends on what memory held"
+    return found[0], ""
 
 
 def main() -> None:
@@ -87,7 +102,7 @@ def main() -> None:
     for seed in range(12):
         entry = drawn(Choices(random.Random(seed).randint), 3, 12).entry
         print(seed, flush=True)
-        run(entry, arguments(entry, seed), missing)
+        assert not twice(compile_for(Module("test", entry)), arguments(entry, seed), missing)[1]
     print("done")
 
 

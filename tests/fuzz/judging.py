@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from jax.errors import JaxRuntimeError
 
-from tests.backends_tvm.compiled import compiled
 from tests.fuzz import refused
 from tests.fuzz.arguments import arguments
 from tests.fuzz.choices import Choices
 from tests.fuzz.comparing import leaves
+from tests.fuzz.guarded_programs import twice
 from tests.fuzz.noise import disagreements
 from tests.fuzz.op_by_op import op_by_op
 from tests.fuzz.single import single
@@ -27,15 +27,20 @@ from tests.fuzz.table import STEPS
 from tests.fuzz.values import array, strided
 from tests.fuzz.verdict import verdict
 from tests.judge import run_xla
+from tests.runtime.programs import loaded
 from tests.samples.admitted import admitted
 from tests.samples.base import Domain
 from tracejit import ops
 from tracejit.backends.numpy import evaluate
 from tracejit.errors import TracejitError
 from tracejit.graph import Computation, Instruction, Module
+from tracejit.runtime import importing_tvm
 from tracejit.shapes import ElementType
 from tracejit.traversal import inline
 from tracejit.verifier import verify
+
+with importing_tvm():
+    from tracejit.backends.tvm.compile import compile_for
 
 AGREED, REFUSED, CONTRADICTED = PASSED = ("agreed", "refused", "contradicted")
 Judge = Callable[[list[np.ndarray], list[np.ndarray], bool], str]
@@ -138,13 +143,16 @@ def _judged(
     rng = np.random.default_rng(seed)
     before = [x.tobytes() for x in given]
     try:
-        made = compiled(module.entry)([strided(rng, x) for x in given])
+        artifact = compile_for(Module("test", module.entry))
+        made = loaded(artifact)([strided(rng, x) for x in given])
     except (TracejitError, RuntimeError, ValueError, TypeError, IndexError) as error:
         return "compiler", f"{type(error).__name__}: {error}"
     if [x.tobytes() for x in given] != before:
         return "compiler", "compiled code wrote to its arguments"
     if wrong := judge(made, ours, False):
         return "compiler", f"compiled code against the interpreter: {wrong}"
+    if wrong := twice(artifact, given)[1]:
+        return "compiler", wrong
     return kind, text
 
 

@@ -209,6 +209,8 @@ def _with_full_nan(array: np.ndarray) -> np.ndarray:
         made = np.empty_like(array)
         made.real, made.imag = _with_full_nan(array.real), _with_full_nan(array.imag)
         return made
+    if not element_type_of(array.dtype).float_format.has_negative_zero:
+        return array
     bits = array.view(f"i{array.dtype.itemsize}")
     is_full = (array != array) & (bits < 0)
     return np.where(is_full, np.array(-1, bits.dtype), bits).view(array.dtype)

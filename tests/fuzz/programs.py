@@ -5,7 +5,9 @@ judged(seed)                           what jit makes of it: "right", or what ki
 
 They write to arrays under several names and through views, change variables of other functions,
 attributes and containers through calls, draw from iterators, catch errors, leave loops early, and
-are given one array twice. Whatever jit answers must be what Python answers.
+are given one array twice. In a fifth of them variables are None or unbound on some ways. Whatever
+jit answers must be what Python answers, and where Python finds a variable unbound or None, jit must
+raise, too.
 """
 
 from __future__ import annotations
@@ -76,6 +78,9 @@ TAIL = """
     rest = float(k) + c + TOTAL + Box.shared + box.n + box.last + d["p"] + d["q"] + sum(l)
     return a, b + rest, u.sum() + (u * v).sum(), v, w.sum(), x, y, len(found)
 """
+TAIL_OF_OPTIONAL = """
+    b = b + (0.25 if m is None else m) + (0.0 if e is None else e[0] - e[1])
+"""
 ALIASES = (
     ("u", "u[::-1]", "u.copy()", "x", "v", "y[:]", "x[::-1].reshape(4)"),
     ("u[1:]", "v[:3]", "x[1:]", "y[:3]", "v[::-1][1:]"),
@@ -96,6 +101,7 @@ class _Writer:
         # What is not refused in most places, so that other things are seen.
         self.is_wild = self.chance(6)
         self.aliases = self.pick((ALIASES[0], *ALIASES))
+        self.is_optional = seed % 5 == 0
         self.of_four = "uvw" if self.aliases is ALIASES[0] else "uv"
 
     def chance(self, of: int) -> bool:
@@ -146,6 +152,8 @@ class _Writer:
             kinds += [self.branch] * 4 + [self.loop_while, self.loop_range, self.loop_known]
         if self.is_wild:
             kinds += [self.wild]
+        if self.is_optional:
+            kinds += [self.optional] * 4
         self.pick(kinds)(depth)
 
     def assignment(self, depth: int) -> None:
@@ -237,6 +245,30 @@ class _Writer:
                 depth + 1, self.pick(("break", "continue", "return a, b, u.sum(), v, 0.0, x, y, 0"))
             )
 
+    def optional(self, depth: int) -> None:
+        """What binds and reads ``m`` and ``e``, at first None, and ``t``, at first unbound."""
+        value = self.number()
+        kind = self.random.randrange(9)
+        if kind < 3:
+            self.line(depth, self.pick((f"m = {value}", f"m = t = {value}", f"e = ({value}, b)")))
+        elif kind == 3:
+            self.line(depth, self.pick(("m = None", "e = None", "m = None if a > b else b")))
+        elif kind == 4:
+            self.line(depth, f"if m is None{self.pick(('', ' or m < a', ' and b < 1'))}:")
+            self.line(depth + 1, f"m = {value}")
+        elif kind == 5:
+            self.line(depth, "if m is not None and m < 1:")
+            self.line(depth + 1, "a = m * 0.5")
+        elif kind == 6:
+            self.line(depth, "a = a if e is None else e[0] * 0.5")
+        elif kind == 7:
+            self.line(depth, f"if {self.test()}:")
+            self.line(depth + 1, f"t = {value}")
+            self.line(depth, self.pick(("else:", "if c >= 0:")))
+            self.line(depth + 1, "t = 0.5")
+        else:
+            self.line(depth, self.pick(("b = np.tanh(t)", "a = np.tanh(m)", "b = e[1] * 0.5")))
+
     def wild(self, depth: int) -> None:
         """What is refused where it stands under a traced condition."""
         kind = self.random.randrange(5)
@@ -261,13 +293,23 @@ def program(seed: int) -> str:
     """The source of the program of a seed."""
     writer = _Writer(seed)
     alias = writer.pick(writer.aliases)
+    if writer.is_optional:
+        writer.line(0, "m = e = None")
+        writer.line(0, "if n != n:")
+        writer.line(1, "t = 0.0")
     writer.statements(0, writer.pick((3, 4, 5, 6)))
-    return HEAD.format(alias=alias) + "\n".join(writer.lines) + TAIL
+    tail = TAIL_OF_OPTIONAL + TAIL if writer.is_optional else TAIL
+    return HEAD.format(alias=alias) + "\n".join(writer.lines) + tail
 
 
 def built(seed: int) -> Callable[..., Any]:
-    """The function; its source is to be had."""
-    file, text = f"<program {seed}>.py", program(seed)
+    """The function of a seed."""
+    return made_of(program(seed), seed)
+
+
+def made_of(text: str, seed: int) -> Callable[..., Any]:
+    """The function ``program`` of a source, which is to be had."""
+    file = f"<program {seed}>.py"
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     names: dict[str, Any] = {"np": np, "__name__": "program"}
     exec(compile(text, file, "exec"), names)
@@ -294,8 +336,12 @@ def judged(seed: int, **options: Any) -> str:
     """
     plain, jitted = built(seed), tj.jit(built(seed), autograph=True, **options)
     for again in (seed, seed + 7):
+        right: Sequence[Any] = ()
+        missing: Exception | None = None
         try:
             right = plain(*arguments(again))
+        except (TypeError, UnboundLocalError) as error:
+            missing = error
         except Exception:
             return "no program"
         with warnings.catch_warnings():
@@ -306,6 +352,12 @@ def judged(seed: int, **options: Any) -> str:
                 raise AssertionError(f"seed {seed}: {error!r} says nothing to a user") from error
             except TracejitError as error:
                 return type(error).__name__
+            except (TypeError, UnboundLocalError):
+                if missing is None:
+                    raise
+                return "raises"
+        if missing is not None:
+            raise AssertionError(f"seed {seed}: Python raises {missing!r}\n{program(seed)}")
         for one, other in zip(right, ours, strict=True):
             if not np.allclose(one, other, 1e-9, 1e-9, equal_nan=True):
                 raise AssertionError(f"seed {seed}: {one} is right, not {other}\n{program(seed)}")

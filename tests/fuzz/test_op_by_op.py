@@ -138,6 +138,7 @@ def test_a_wrong_kernel(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
         first = ops.elements_of(build(x))
         return ops.tuple_([*first, ops.sub(x, ops.full_like(x, 4))])
 
+    assert pointwise.get(SUB)  # the rules of its family are loaded
     monkeypatch.setitem(pointwise._rules, SUB, lambda instruction, lhs, rhs: lhs + rhs)
     assert judged(both).kind == "compiler"
 

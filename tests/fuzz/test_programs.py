@@ -28,7 +28,8 @@ def test_programs_have_everything() -> None:
     wanted = (
         "if ", "else:", "while ", "range(int(", "break", "continue", "return a", "try:", "raise ",
         "box.bump()", "Box.share(", "add(", "put(", "write(", "note(", "next(it", ".ravel()[0] =",
-        "= w\n", "u, v = v, u", "+= ", "*= 0.5",
+        "= w\n", "u, v = v, u", "+= ", "*= 0.5", "m = None", "if m is None", "m is not None and",
+        "np.tanh(t)", "e is None",
     )  # fmt: skip
     assert [part for part in wanted if text.count(part) < 10] == []
 

@@ -173,6 +173,29 @@ def test_broken_text_is_refused_with_its_place(name: str) -> None:
     assert time.process_time() - start < 1
 
 
+@pytest.mark.parametrize(
+    ("way", "told"),
+    [("interpret", "interpret: Unable to allocate"), ("compile", "compile: .* GiB of workspace")],
+)
+def test_memory_that_an_op_works_in_is_refused(way: str, told: str) -> None:
+    text = """HloModule m
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+ENTRY e {
+  x = f32[4] parameter(0)
+  z = f32[] constant(0)
+  ROOT y = f32[4] reduce-window(x, z), window={size=9999999999999 pad=9999999999998_0}, to_apply=sum
+}
+"""
+    with pytest.raises(tj.errors.MemoryLimitError, match=told):
+        WAYS[way](tj.hlo.parse(text), np.ones(4, np.float32))
+
+
 def test_arrays_beyond_the_memory_are_refused_before_they_are_made() -> None:
     module = tj.hlo.parse(doubled(40))
     x = np.ones(4, np.float32)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from jaxlib import _hlo, _jax, xla_client
 
+from tests.plain import plain
 from tests.samples.base import Sample
 from tests.samples.cases import draw_joint, every_sample, joint_module
 from tests.samples.comparing import compare
@@ -41,8 +42,8 @@ def client() -> Any:
 
 def optimised(module: Module) -> str:
     """The text of what XLA compiles in the end."""
-    plain = Module(module.name, expand(module.entry))
-    proto = _hlo.hlo_module_from_text(to_text(plain)).as_serialized_hlo_module_proto()
+    simple = Module(module.name, plain(expand(module.entry)))
+    proto = _hlo.hlo_module_from_text(to_text(simple)).as_serialized_hlo_module_proto()
     device = client().local_devices()[0]
     options = xla_client.CompileOptions()
     options.env_option_overrides = [("xla_allow_excess_precision", False)]

@@ -38,7 +38,7 @@ WRONG = [
     (entry("x = f32[2] parameter(0)", "y = iota(), iota_dimension=0"), 5, 3, "needs the shape of"),
     (entry("x = constant(1)"), 4, 3, "a constant needs its shape"),
     (entry("x = f33[] parameter(0)"), 4, 7, "element type f33 is not known"),
-    (entry("x = f8e8m0fnu[4] parameter(0)"), 4, 7, "element type f8e8m0fnu is not supported"),
+    (entry("x = f6e2m3fn[4] parameter(0)"), 4, 7, "element type f6e2m3fn is not known"),
     (entry("x = (f32[], opaque[]) parameter(0)"), 4, 15, "element type opaque is not supported"),
     (entry("x = b(f32[]) parameter(0)"), 4, 7, "buffers, written b(...), are not supported"),
     (entry("x = (s32[], b(f32[])) parameter(0)"), 4, 15, "buffers, written b(...), are not"),

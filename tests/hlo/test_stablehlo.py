@@ -236,6 +236,14 @@ def test_of_a_jitted_function() -> None:
         lowered.as_text("mhlo")
 
 
+@pytest.mark.parametrize("name", ["s1", "u1"])
+def test_single_bits_are_no_truth_values(name: str) -> None:
+    x = ops.parameter(0, Shape(ElementType(name), (2,)))
+    module = Module("bits", Computation("entry", (x,), ops.neg(x)))
+    with pytest.raises(UnsupportedError, match=f"the dialect has no {name}; its i1 is pred"):
+        to_stablehlo(module)
+
+
 @pytest.mark.parametrize("sample", every_sample(lacking))
 def test_what_the_dialect_lacks_is_named(sample: Sample) -> None:
     module = joint_module(sample, element_types(sample))

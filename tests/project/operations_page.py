@@ -16,11 +16,11 @@ from tests.samples.cases import families
 from tracejit.autodiff.reverse import differentiate
 from tracejit.backends.numpy import interpret
 from tracejit.backends.tvm.codegen.rules import indexed, pointwise
-from tracejit.backends.tvm.cpu.host_calls import HostLibraries
 from tracejit.backends.tvm.cpu.root_rules import rooted
 from tracejit.backends.tvm.passes.legalize import collectives
 from tracejit.backends.tvm.passes.legalize.composites import expansions
 from tracejit.backends.tvm.passes.legalize.tokens_and_async import CALLS, simpler_names
+from tracejit.backends.tvm.target.host_calls import HostLibraries
 from tracejit.builder import XlaBuilder
 from tracejit.graph import OPS, Op
 from tracejit.hlo.attributes import READABLE, WRITABLE

@@ -2,7 +2,6 @@
 
     python -m tests.project.plain_english                 # where they are
     python -m tests.project.plain_english backends/tvm/passes
-    python -m tests.project.plain_english --write         # lowers the numbers in `ALLOWED`
 
 "The elements of which so many are kept" hides its subject; "keeps `count` elements" names it.
 """
@@ -10,15 +9,11 @@
 from __future__ import annotations
 
 import ast
-import functools
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
-from tests.project.allowed_riddles import ALLOWED
 from tests.project.checkout import ROOT, modules
 
 # Each is a phrase whose subject or noun the reader has to guess.
@@ -98,25 +93,7 @@ def all_riddles() -> list[Riddle]:
     ]
 
 
-@functools.cache
-def counts() -> dict[str, int]:
-    """The number of banned phrases in each folder that has any."""
-    found = Counter(Path(riddle.path).parent.as_posix() for riddle in all_riddles())
-    return dict(sorted(found.items()))
-
-
-def _write() -> None:
-    kept = {f: n for f, n in counts().items() if n <= ALLOWED.get(f, 0)}
-    rows = "".join(f'    "{folder}": {number},\n' for folder, number in kept.items())
-    path = Path(__file__).with_name("allowed_riddles.py")
-    head = path.read_text().partition("ALLOWED")[0]
-    path.write_text(f"{head}ALLOWED: dict[str, int] = {{\n{rows}}}\n")
-
-
 def _main(arguments: list[str]) -> None:
-    if "--write" in arguments:
-        _write()
-        return
     for riddle in all_riddles():
         if not arguments or riddle.path.startswith(tuple(arguments)):
             print(f"{riddle.path}:{riddle.line}: {riddle.phrase}")

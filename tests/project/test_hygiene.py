@@ -77,7 +77,10 @@ def test_a_broken_link_is_seen(tmp_path: Path) -> None:
 def test_the_top_level_is_fixed() -> None:
     """Nothing but the product's three folders, the tests, notebooks, docs and customary files."""
     folders = {".ci", "autodiff", "backends", "docs", "notebooks", "tests", "tracejit"}
-    customary = {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md"}
+    customary = {
+        *("CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md"),
+        "mkdocs.yml",
+    }
     top = {path.relative_to(checkout.ROOT).parts[0] for path in checkout.files()}
     hidden = {name for name in top if name.startswith(".")} - {".ci"}
     assert top - hidden == folders | customary | {"pyproject.toml"}

@@ -22,7 +22,7 @@ from tests.project import checkout
 # Lowest first; every unit stands in exactly one layer.
 LAYERS = (
     {"errors", "loading", "sources", "system", "tracebacks"},
-    {"layouts"},
+    {"element_types", "layouts"},
     {"shapes"},
     {"attributes", "graph"},
     {"tree_keys"},

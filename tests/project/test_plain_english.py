@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.project.allowed_riddles import ALLOWED
-from tests.project.plain_english import counts, riddles
+from tests.project.plain_english import all_riddles, riddles
 
 
-def test_folders_have_no_new_riddles() -> None:
-    found = counts()
-    more = {folder: n for folder, n in found.items() if n > ALLOWED.get(folder, 0)}
-    assert not more, f"python -m tests.project.plain_english {' '.join(more)} says where"
-
-
-def test_allowed_folders_have_riddles() -> None:
-    none = [folder for folder in ALLOWED if folder not in counts()]
-    assert not none, "python -m tests.project.plain_english --write lowers the numbers"
+def test_there_are_no_riddles() -> None:
+    assert not all_riddles()
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def program(
         numbers = rng.normal(size=(devices, *shape.dimensions)) * 3
         if shape.element_type.is_complex:
             numbers = numbers + 1j * rng.normal(size=numbers.shape)
-        if shape.element_type in (ElementType.U4, ElementType.U8):
+        if not shape.element_type.is_signed:
             numbers = np.abs(numbers)
         arrays.append(numbers.astype(shape.dtype))
     return Program(verify(Module(name, entry, replicas, devices // replicas)), arrays)
@@ -46,7 +46,7 @@ def program(
 
 def reductions(devices: int) -> Program:
     """Sums, maxima and products of every element type, short and long."""
-    types = [t for t in ElementType if t not in (ElementType.PRED, ElementType.S4, ElementType.U4)]
+    types = [t for t in ElementType if t.bits >= 8 and t is not ElementType.PRED]
     shapes = [Shape(t, (size,)) for t in types for size in (3, 4099)]
 
     def build(*xs: Instruction) -> Instruction:

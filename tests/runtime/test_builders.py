@@ -120,10 +120,10 @@ def test_programs_are_kept_or_handed_over(
     assert executable is not None
     np.testing.assert_array_equal(executable([X])[0], X + X)
 
-    monkeypatch.setattr(compiler, "compile_for", refuse)
-    assert background.compiled(asked, compiler) == answer
+    with monkeypatch.context() as patched:
+        patched.setattr(compiler, "compile_for", refuse)
+        assert background.compiled(asked, compiler) == answer
 
-    monkeypatch.undo()
     answer = background.compiled(job(place_of(module()), cache=None), compiler)
     assert answer.kind == "built"
     np.testing.assert_array_equal(DiskCache(None).add("a", answer.program)([X])[0], X + X)

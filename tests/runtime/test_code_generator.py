@@ -11,6 +11,7 @@ import pytest
 
 import tracejit as tj
 from tests.runtime.processes import python
+from tracejit.api import pass_changes
 from tracejit.backends.target import CPU
 from tracejit.errors import CompilationError
 from tracejit.runtime import compile_server, roofline
@@ -35,11 +36,21 @@ def explain(folder: Path) -> None:
     roofline._measured()  # which kernels are compared with
 
 
+def optimise(folder: Path) -> None:
+    tj.jit(product).lower(X).as_text(stage="optimized")
+
+
+def bisect(folder: Path) -> None:
+    pass_changes(tj.jit(product).lower(X).module)
+
+
 def plan(folder: Path) -> None:
     planned_bytes(tj.jit(product).lower(X).module, CPU)
 
 
 WAYS = {
+    "compile.optimized_text": optimise,
+    "compile.changes_of": bisect,
     "tuning_candidates": tune,
     "export.files": export,
     "cpu.roofline": explain,
@@ -57,37 +68,35 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         compile_server._idle.pop().end()
 
 
-def planting(
-    monkeypatch: pytest.MonkeyPatch, module: str, planted: str, function: str = ""
-) -> None:
-    """What this module of the compiler is asked for does something else, and dies of it."""
+def planting(monkeypatch: pytest.MonkeyPatch, asked: str, planted: str) -> None:
+    """This module of the compiler, or function of one, does something else, and dies of it."""
     task_of = compile_server.task_of
 
-    def other(asked: str, name: str, *arguments: Any, **options: Any) -> Any:
-        if asked.endswith(module) and function in ("", name):
+    def other(module: str, name: str, *arguments: Any, **options: Any) -> Any:
+        if f".{asked}." in f"{module}.{name}.":
             return task_of("tests.runtime.planted", planted)
-        return task_of(asked, name, *arguments, **options)
+        return task_of(module, name, *arguments, **options)
 
     monkeypatch.setattr(compile_server, "task_of", other)
 
 
-@pytest.mark.parametrize("module", WAYS)
+@pytest.mark.parametrize("asked", WAYS)
 @pytest.mark.parametrize(
     ("planted", "said"), [("abort", "SIGABRT.*planted"), ("segfault", "SIGSEGV")]
 )
 def test_a_death_is_an_error(
-    module: str, planted: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    asked: str, planted: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planting(monkeypatch, module, planted)
+    planting(monkeypatch, asked, planted)
     with pytest.raises(CompilationError, match=f"(?s)the compiler died of it.*{said}"):
-        WAYS[module](tmp_path)
+        WAYS[asked](tmp_path)
 
 
 def test_a_way_to_write_a_kernel_that_the_compiler_dies_of_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRACEJIT_CACHE_DIR", str(tmp_path))
-    planting(monkeypatch, "tuning_candidates", "abort", "library_of")
+    planting(monkeypatch, "tuning_candidates.library_of", "abort")
     found = tj.jit(product, tune=0.2)(X)
     np.testing.assert_allclose(found, product(X), rtol=1e-12)
 
@@ -100,11 +109,12 @@ assert np.allclose(f(x), np.tanh(x @ x))
 compiled = f.lower(x).compile()
 compiled.export(sys.argv[1])
 compiled.explain(x, measure=True)
+assert " tanh(" in compiled.as_text()
 print("tvm" in sys.modules)
 """
 
 
 def test_tvm_is_never_loaded_here(tmp_path: Path) -> None:
-    """Calling, tuning, exporting, and measuring kernels and the machine."""
+    """Calling, tuning, exporting, the optimised text, measuring kernels and the machine."""
     printed = python(SCRIPT, str(tmp_path / "model.so"), TRACEJIT_CACHE_DIR=str(tmp_path))
     assert printed == "False"

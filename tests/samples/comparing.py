@@ -11,7 +11,15 @@ from tracejit.graph import OPS
 from tracejit.shapes import element_type_of
 
 # Families whose results are sums: errors are proportional to the terms, not to the result.
-SUMMING = {"contraction", "convolution", "normalisation", "reduction", "windows", "indexing"}
+SUMMING = {
+    "contraction",
+    "convolution",
+    "indexing",
+    "linalg",
+    "normalisation",
+    "reduction",
+    "windows",
+}
 # Families of one right answer at infinities, NaN and extremes; and those that combine several
 # elements, in any order, so that an overflow on the way may or may not happen.
 SINGLE = {

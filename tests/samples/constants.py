@@ -12,9 +12,9 @@ from tracejit import ops
 from tracejit.graph import Instruction
 from tracejit.ops.base import ALL, NUMERIC, make
 from tracejit.ops.constants import GET_TUPLE_ELEMENT
-from tracejit.shapes import ElementType, Shape
+from tracejit.shapes import Shape
 
-LARGE = NUMERIC - {ElementType.F8E4M3FN, ElementType.F8E5M2}
+LARGE = {t for t in NUMERIC if not t.is_small_float}
 
 
 def literals(x: Instruction) -> Instruction:

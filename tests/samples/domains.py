@@ -21,6 +21,8 @@ def distinct(rng: np.random.Generator, dimensions: tuple[int, ...], dtype: np.dt
         return numbers.astype(dtype)
     if element_type is ElementType.PRED:
         return (places % 2).astype(dtype)
+    if not element_type.has_zero:
+        return np.asarray(2.0 ** (places % 200 - 100)).astype(dtype)
     return (places * 0.25 - 2).astype(dtype)
 
 
@@ -36,13 +38,13 @@ def small_integers(
 ) -> np.ndarray:
     """Integers from -3 to 3, or 0 to 3, in any type: their sums of products are exact."""
     element_type = element_type_of(dtype)
-    low = -3 if element_type.is_signed else 0
+    low = -3 if element_type.is_signed else 0 if element_type.has_zero else 1
     return rng.integers(low, 4, dimensions).astype(dtype)
 
 
 def with_ties(rng: np.random.Generator, dimensions: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Few different values, so that equal elements are common."""
-    return rng.integers(0, 3, dimensions).astype(dtype)
+    return rng.integers(0 if element_type_of(dtype).has_zero else 1, 3, dimensions).astype(dtype)
 
 
 def uniform(low: float, high: float) -> Domain:

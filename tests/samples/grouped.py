@@ -16,6 +16,8 @@ from tracejit.ops.base import ALL, FLOATING
 from tracejit.shapes import ElementType
 
 F32, F64, S32 = ElementType.F32, ElementType.F64, ElementType.S32
+# XLA is given an expansion that replaces the rows of other groups by zeros.
+MASKED = {t for t in ALL if t.has_zero}
 
 
 def fixed(*values: object) -> Domain:
@@ -65,7 +67,7 @@ CROSSED_SUMS = RaggedDotDimensionNumbers(DotDimensionNumbers((2, 1), (0, 2)), (1
 SUMS_OF_BATCH = RaggedDotDimensionNumbers(DotDimensionNumbers((2,), (0,), (1,), (1,)), (2,))
 
 SAMPLES = [
-    _ragged("rows", (6, 4), (3, 4, 5), [2, 1, 3], ops.ragged_dot, ALL),
+    _ragged("rows", (6, 4), (3, 4, 5), [2, 1, 3], ops.ragged_dot, MASKED),
     _ragged("an empty group", (6, 4), (3, 4, 5), [2, 0, 4], ops.ragged_dot),
     _ragged("rows left over", (6, 4), (3, 4, 5), [2, 1, 0], ops.ragged_dot),
     _ragged("too many rows", (6, 4), (3, 4, 5), [4, 1, 7], ops.ragged_dot),
@@ -90,7 +92,14 @@ SAMPLES = [
         [[1, 2], [2, 2]],
         lambda x, y, g: ops.ragged_dot(x, y, g, ROWS_OF_ROWS),
     ),
-    _ragged("sums", (6, 4), (6, 5), [2, 0, 3], lambda x, y, g: ops.ragged_dot(x, y, g, SUMS), ALL),
+    _ragged(
+        "sums",
+        (6, 4),
+        (6, 5),
+        [2, 0, 3],
+        lambda x, y, g: ops.ragged_dot(x, y, g, SUMS),
+        MASKED,
+    ),
     _ragged(
         "sums in sums",
         (2, 3, 4),

@@ -9,10 +9,11 @@ from tracejit import ops
 from tracejit.ops.base import COMPLEX, INEXACT
 from tracejit.shapes import ElementType
 
+# Differences of numbers are what solutions and factors are made of.
+SIGNED = {t for t in INEXACT if t.is_signed}
 # XLA rounds every step to the narrow types, the interpreter only the result.
 TOLERANCE = {
-    ElementType.F8E4M3FN: 0.6,
-    ElementType.F8E5M2: 1.2,
+    **{t: 4.8 * 0.5**t.float_format.mantissa_bits for t in ElementType if t.is_small_float},
     ElementType.BF16: 0.25,
     ElementType.F16: 0.03,
     ElementType.F32: 2e-5,
@@ -48,7 +49,7 @@ def _cholesky(label: str, dimensions: tuple[int, ...], lower: bool) -> Sample:
         "Cholesky",
         lambda a: ops.cholesky(a, lower),
         (Operand(dimensions, domain=positive_definite),),
-        INEXACT,
+        SIGNED,
         label,
         TOLERANCE,
     )
@@ -67,7 +68,7 @@ def _solve(
         "TriangularSolve",
         lambda a, b: ops.triangular_solve(a, b, left_side, lower, unit_diagonal, transpose_a),
         (Operand(a, domain=dominant), Operand(b)),
-        COMPLEX if transpose_a == "ADJOINT" else INEXACT,
+        COMPLEX if transpose_a == "ADJOINT" else SIGNED,
         label,
         TOLERANCE,
     )

@@ -52,11 +52,14 @@ def sort_pair(x: Instruction, y: Instruction) -> Instruction:
     return ops.sort([x, y], Computation("pairs", parameters, before), dimension=0)
 
 
+# Where there is no zero, what a sum starts from is NaN.
+SUMMED = {t for t in NUMERIC if t.has_zero}
+
 SAMPLES = [
     Sample("Reduce", lambda x: ops.reduce_sum(x, [1]), (Operand((2, 3, 4)),), NUMERIC, "add"),
     Sample("Reduce", lambda x: ops.reduce_sum(x, [-1, 0]), (Operand((2, 3, 4)),), ALL, "add twice"),
     Sample("Reduce", ops.reduce_sum, (Operand((5,)),), NUMERIC, "add all"),
-    Sample("Reduce", ops.reduce_sum, (Operand(()),), NUMERIC, "add rank 0"),
+    Sample("Reduce", ops.reduce_sum, (Operand(()),), SUMMED, "add rank 0"),
     Sample("Reduce", lambda x: ops.reduce_sum(x, []), (Operand((2, 3)),), NUMERIC, "no dimension"),
     Sample("Reduce", lambda x: ops.reduce_sum(x, [0]), (Operand((0, 3)),), NUMERIC, "add empty"),
     Sample("Reduce", lambda x: ops.reduce_max(x, [0]), (Operand((3, 0)),), ORDERED, "to empty"),

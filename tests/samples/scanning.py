@@ -82,8 +82,7 @@ MATRIX = Operand((4, 3), domain=near_one)
 SCALAR = Operand((), domain=near_one)
 SOME = (ElementType.BF16, ElementType.F32, ElementType.F64, ElementType.C128)
 LOOSE = {
-    ElementType.F8E4M3FN: 0.3,
-    ElementType.F8E5M2: 0.6,
+    **{t: 2.4 * 0.5**t.float_format.mantissa_bits for t in ElementType if t.is_small_float},
     ElementType.BF16: 0.06,
     ElementType.F16: 0.01,
     ElementType.F32: 1e-5,

@@ -17,7 +17,7 @@ ELEMENTS: list[Refusal] = [
      "add: element types must be equal; lhs f32[2], rhs s32[2]"),
     ("tuples", lambda m: m.b.add(m("(f32[2])"), m("f32[2]")), "add: lhs must be an array"),
     ("bits of floating point", lambda m: m.b.and_(m("f32[2]"), m("f32[2]")),
-     "and: lhs f32[2] has element type f32; allowed are pred, s4"),
+     "and: lhs f32[2] has element type f32; allowed are pred, s1"),
     ("shifts of pred", lambda m: m.b.shift_left(m("pred[2]"), m("pred[2]")),
      "shift_left: lhs pred[2] has element type pred"),
     ("angles of integers", lambda m: m.b.atan2(m("s32[2]"), m("s32[2]")),

@@ -58,14 +58,6 @@ def zero_step(n: int) -> int:
     return n
 
 
-def deleted(x: float) -> float:
-    y = x
-    while x > 0:
-        x = x - y
-        del y
-    return x
-
-
 def unbound(x: float) -> float:
     y: float
     while x > 0:
@@ -210,10 +202,6 @@ RECORDS: list[tuple[str, Callable[[], Any]]] = [
         ),
     ),
     ("range: its step must not be zero", lambda: tj.jit(zero_step, autograph=True)(3)),
-    (
-        "while: the variable y may have no value after a step",
-        lambda: tj.jit(deleted, autograph=True)(3.0),
-    ),
     ("the variable y has no value yet", lambda: tj.jit(unbound, autograph=True)(3.0)),
     (
         "<lambda>: arguments of a function with a custom derivative are given by position, not as "

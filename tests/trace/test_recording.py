@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
+import random
+import secrets
 import threading
 import warnings
 from math import exp as math_exp
+from time import perf_counter
 from types import FunctionType
 from typing import Any
 
@@ -223,6 +226,13 @@ def test_random_numbers_and_clocks_warn() -> None:
     assert len(repeated) == 2
     with pytest.warns(FrozenValueWarning, match=r"time.* its value is frozen"):
         tj.jit(lambda x: x + helpers.now())(X)
+    with pytest.warns(FrozenValueWarning, match=r"time\.perf_counter is called while tracing"):
+        tj.jit(lambda x: x + perf_counter())(X)
+    with pytest.warns(FrozenValueWarning, match=r"secrets\.randbelow is called while tracing"):
+        tj.jit(lambda x: x + secrets.randbelow(9))(X)
+    system = random.SystemRandom()
+    with pytest.warns(FrozenValueWarning, match="random is called while tracing"):
+        tj.jit(lambda x: x + system.random())(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tj.jit(lambda x: x + np.random.default_rng(0).normal(size=4))(X)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import queue
 import random
 import re
 from collections import deque
@@ -343,7 +344,7 @@ REFUSED = {
     reading: "if: the StringIO file is changed",
     into_a_set: "if: the set seen is changed",
     into_a_deque: "if: the deque seen is changed",
-    of_one_branch: "may have no value: it is assigned in only one branch",
+    of_one_branch: "d['k'] may have no value after a statement whose condition is traced",
     into_an_array: "if: the ndarray table is changed",
     behind_and: "and: the variable counter.n is changed",
     of_text: "the variable space.name is 'b' after one branch and 'a' after the other",
@@ -387,6 +388,11 @@ class Model:
 drawn, state = random.Random(0), np.random.RandomState(0)
 endless, model = itertools.cycle([1.0, 2.0]), Model()
 file = io.StringIO("1234567890" * 9)
+jobs: queue.Queue[float] = queue.Queue()
+simple: queue.SimpleQueue[float] = queue.SimpleQueue()
+for number in range(99):
+    jobs.put(number)
+    simple.put(number)
 
 SOURCES: dict[str, Callable[[Any], Any]] = {
     "Generator rng": lambda x: x + rng.normal(),
@@ -395,6 +401,8 @@ SOURCES: dict[str, Callable[[Any], Any]] = {
     "RandomState state": lambda x: x + state.uniform(),
     "Generator model.rng": lambda x: model.noisy(x),
     "StringIO file": lambda x: x + float(file.read(1)),
+    "Queue jobs": lambda x: x + jobs.get(),
+    "SimpleQueue simple": lambda x: x + simple.get(),
 }
 
 
@@ -449,3 +457,24 @@ def test_snapshots() -> None:
     assert state == {"a": 1, "b": [1, 2]}
     assert vars(space) == {"v": None}
     assert [change.name for change in before.changes()] == ["it"]
+
+
+class Held:
+    z: Any
+
+
+def test_an_attribute_that_is_written_to_and_bound_anew() -> None:
+    def function(z: Any, n: int) -> Any:
+        held = Held()
+        held.z = z + 0
+        for i in range(n):
+            held.z[1] = i
+            held.z = held.z * 2
+        if n > 1:
+            held.z[2] = n
+            held.z = held.z + 1
+        return held.z
+
+    jitted = tj.jit(function, autograph=True)
+    for n in (0, 3):
+        np.testing.assert_array_equal(jitted(np.arange(6.0), n), function(np.arange(6.0), n))

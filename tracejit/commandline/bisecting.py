@@ -38,7 +38,7 @@ def _bisect(arguments: argparse.Namespace) -> None:
     values = arguments_for(module, read_arrays(arguments.arrays), arguments.seed)
     expected = _leaves(api.interpret(module, *values))
 
-    changes = api.code_generator().changes_of(module, Target(arguments.target))
+    changes = api.pass_changes(module, Target(arguments.target))
 
     def is_right(count: int) -> bool:
         found = _leaves(_compiled(module, arguments.target, count)(*values))

@@ -7,7 +7,15 @@ import sys
 from collections.abc import Sequence
 from traceback import walk_stack
 
-from tracejit.commandline import bisecting, building, differentiating, explaining, running, showing
+from tracejit.commandline import (
+    bisecting,
+    building,
+    differentiating,
+    explaining,
+    measuring,
+    running,
+    showing,
+)
 from tracejit.errors import TracejitError
 from tracejit.sources import Source
 
@@ -42,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
     """What the command line understands."""
     whole = argparse.ArgumentParser(
         prog="python -m tracejit",
-        description="Show, run, differentiate, compile, explain, export and bisect HLO text.",
+        description="Show, run, differentiate, compile, explain, export, bisect and compare HLO.",
     )
     commands = whole.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for add in (
@@ -53,6 +61,8 @@ def parser() -> argparse.ArgumentParser:
         explaining.add_command,
         building.add_export,
         bisecting.add_command,
+        measuring.add_stats,
+        measuring.add_diff,
     ):
         add(commands)
     return whole

@@ -21,6 +21,7 @@ to its name, with its attributes as configuration, so that HLO text keeps it.
 from __future__ import annotations
 
 from tracejit.custom_ops.builder import DefinitionBuilder, define_op
+from tracejit.custom_ops.checking import opcheck
 from tracejit.custom_ops.compatibility import Compatibility, compatibility
 from tracejit.custom_ops.definition import Argument, Attr, Definition
 from tracejit.custom_ops.gradients import Operation
@@ -67,6 +68,7 @@ __all__ = [
     "load_op_library",
     "merged_shape",
     "not_differentiable",
+    "opcheck",
     "register_op",
     "require",
     "scalar_shape",

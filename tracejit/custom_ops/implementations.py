@@ -7,7 +7,8 @@ expansion    what a traced kernel records, which stands in compiled code in plac
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,17 @@ class Implementations:
             self.kernels = [*(k for k in self.kernels if k not in replaced), kernel]
             self._expansions.clear()
             self._programs.clear()
+
+    @contextmanager
+    def only(self, form: str) -> Iterator[None]:
+        """Calls inside take kernels of one form alone. For tests: other threads see it as well."""
+        kept = self.kernels
+        with self._lock:
+            self.kernels = [kernel for kernel in kept if kernel.form == form]
+            try:
+                yield
+            finally:
+                self.kernels = kept
 
     def infer(self, attrs: Mapping[str, Any], inputs: Sequence[Sizes]) -> tuple[Sizes, ...]:
         """The shapes of all outputs as the shape function has them, None for unknown sizes."""

@@ -185,15 +185,17 @@ class Op(DefinitionBuilder):
         if function is None:
             return None
         attrs = self._attrs(instruction)
-        inexact = [o.array_shape.element_type.is_inexact for o in instruction.operands]
-        count = len(inexact)
+        differentiable = [
+            o.array_shape.element_type.is_differentiable for o in instruction.operands
+        ]
+        count = len(differentiable)
         end = count + len(instruction.element_shapes)
 
         def gradient(*values: Any) -> tuple[Any, ...]:
             operation = Operation(self.definition, attrs, values[:count], values[count:end])
             made = cotangents(function, operation, values[end:])
             return tuple(
-                c if is_inexact else None for c, is_inexact in zip(made, inexact, strict=True)
+                c if takes_one else None for c, takes_one in zip(made, differentiable, strict=True)
             )
 
         return gradient

@@ -14,14 +14,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tracejit.custom_ops.gradients import BatchingFunction, GradientFunction
 from tracejit.custom_ops.kernels import make_kernel
+from tracejit.custom_ops.native import NativeLibrary
 from tracejit.custom_ops.op import Op
 from tracejit.errors import ArgumentError, UnknownTargetError
 from tracejit.sources import user_source
-from tracejit.targets import Target, enter_target, find_target, unregister_custom_call
+from tracejit.targets import (
+    Target,
+    all_or_none,
+    enter_target,
+    find_target,
+    unregister_custom_call,
+)
 
 Implementation = TypeVar("Implementation", bound=Callable[..., Any])
 
@@ -142,22 +149,69 @@ def not_differentiable(op: str | Op) -> None:
     get_op(op).set_gradient(lambda operation, grad: [None] * len(operation.inputs))
 
 
-def load_op_library(path: str | Path) -> ModuleType:
-    """Runs a Python file that registers ops; a module with them as functions, in snake case.
+def load_op_library(path: str | Path, *, replace: bool = False) -> ModuleType:
+    """Loads ops: a compiled library, or a Python file; a module with them as functions.
 
-    Raises `ArgumentError` for a file that registers none.
+    A Python file (``.py``) is run. A library describes its ops as ``tracejit/ops.h`` says (see
+    `tracejit.ffi.cflags`); loading one a second time gives the same module. With ``replace`` ops of
+    a library may have names that are taken.
+
+    Raises `ArgumentError` for a file that cannot be loaded or holds no ops, and what registering
+    them raises; nothing is registered then.
     """
     file = Path(path)
+    if file.suffix == ".py":
+        return _of_python(file)
+    resolved = file.resolve()
+    known = _loaded.get(resolved)
+    if known is not None and all(_is_registered(op) for op in known.ops):
+        return known.module
+    with all_or_none():
+        library = NativeLibrary(resolved)
+        ops = library.register(replace, register_op)
+        if not ops:
+            raise ArgumentError(f"load_op_library: {file} registers no op")
+    made = _module(file, ops)
+    _loaded[resolved] = _Loaded(made, tuple(ops))
+    return made
+
+
+class _Loaded(NamedTuple):
+    """A library that was loaded, and its ops."""
+
+    module: ModuleType
+    ops: tuple[Op, ...]
+
+
+_loaded: dict[Path, _Loaded] = {}
+
+
+def _is_registered(op: Op) -> bool:
+    try:
+        return find_target(op.name).op is op
+    except UnknownTargetError:
+        return False
+
+
+def _of_python(file: Path) -> ModuleType:
     module = ModuleType(file.stem)
     module.__file__ = str(file)
     made: list[Op] = []
     _libraries.append(made)
     try:
-        exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), module.__dict__)
+        with all_or_none():
+            exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), module.__dict__)
+            if not made:
+                raise ArgumentError(f"load_op_library: {file} registers no op")
     finally:
         _libraries.remove(made)
-    if not made:
-        raise ArgumentError(f"load_op_library: {file} registers no op")
-    for op in made:
-        setattr(module, op.__name__, op)
-    return module
+    return _module(file, made, module)
+
+
+def _module(file: Path, ops: Sequence[Op], module: ModuleType | None = None) -> ModuleType:
+    """A module with the ops as functions, in snake case."""
+    made = module or ModuleType(file.name.partition(".")[0].removeprefix("lib"))
+    made.__file__ = str(file)
+    for op in ops:
+        setattr(made, op.__name__, op)
+    return made

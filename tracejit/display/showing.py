@@ -51,6 +51,9 @@ def show(value: Any, /, *args: Any, **kwargs: Any) -> Page:
     graph; `ShapeDtypeStruct` will do for arrays. Without arguments ``value`` is a jitted function,
     a module, what `lower` and `compile` return, a report, or a sparse Jacobian. Raises
     `ArgumentError` for anything else, and what tracing raises.
+
+    >>> print(tj.show(tj.jit(lambda x: x + 1)))
+    <jit of <lambda>(x): not compiled yet>
     """
     is_function = callable(value) and not isinstance(value, CompiledProgram)
     if args or kwargs:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from tracejit.ffi.registry import (
     cflags,
     ffi_call,
+    header_dir,
     include_dir,
     pycapsule,
     register_ffi_target,
@@ -21,6 +22,7 @@ from tracejit.ffi.registry import (
 __all__ = [
     "cflags",
     "ffi_call",
+    "header_dir",
     "include_dir",
     "pycapsule",
     "register_ffi_target",

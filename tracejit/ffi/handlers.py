@@ -3,22 +3,26 @@
 handler = NativeHandler("rms_norm", {"execute": address})
 site = handler.site(operand_shapes, result_shapes, "{eps = 1.0 : f32}")
 site([operand addresses], [result addresses])
+site.address                                        # of the record by which compiled code calls
 """
 
 from __future__ import annotations
 
 import ctypes
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tracejit.attributes import OutputAlias
-from tracejit.errors import ArgumentError, ElementTypeError
-from tracejit.ffi import abi
-from tracejit.ffi.attributes import parse, structures
-from tracejit.ffi.host import Context, api_address, raise_error, wait
-from tracejit.shapes import Shape
+from tracejit.backends import native_abi as abi
+from tracejit.backends.native_attributes import parse, structures
+from tracejit.errors import ArgumentError, ElementTypeError, ShapeError, UnsupportedError
+from tracejit.ffi.host import Instance, api_address, end_run, raise_error
+from tracejit.ffi.symbols import symbol_at
+from tracejit.shapes import ElementType, Shape
 from tracejit.sources import Source
+
+MOST_DIMENSIONS = 16
+"""The most that a shape function may give a result."""
 
 STAGES = tuple(stage.name.lower() for stage in abi.Stage)
 
@@ -29,13 +33,33 @@ class NativeHandler:
     def __init__(self, name: str, addresses: Mapping[str, int]) -> None:
         """Raises `ArgumentError` for handlers of another version of the interface."""
         self.name = name
-        self._stages = [
-            (stage, abi.Handler(addresses[stage.name.lower()]))
+        self._stages = {
+            stage: abi.Handler(addresses[stage.name.lower()])
             for stage in abi.Stage
             if addresses.get(stage.name.lower())
-        ]
-        for stage, handler in self._stages:
+        }
+        for stage, handler in self._stages.items():
             _require_version(f"{name} ({stage.name.lower()})", handler)
+
+    def symbol(self) -> str:
+        """The name of the handler in C, by which a linker finds it.
+
+        Raises `UnsupportedError` for a handler of several stages, and for one without a name.
+        """
+        if set(self._stages) != {abi.Stage.EXECUTE}:
+            stages = ", ".join(stage.name.lower() for stage in self._stages)
+            raise UnsupportedError(
+                f"export: {self.name!r} has the stages {stages}; exported "
+                "libraries keep no states and have execute alone"
+            )
+        address = ctypes.cast(self._stages[abi.Stage.EXECUTE], ctypes.c_void_p).value
+        found = symbol_at(address or 0)
+        if found is None:
+            raise UnsupportedError(
+                f"export: the handler of {self.name!r} has no name that a linker could find; its "
+                "library must export it"
+            )
+        return found
 
     def site(
         self,
@@ -43,14 +67,17 @@ class NativeHandler:
         results: Sequence[Shape],
         config: str,
         aliasing: Sequence[OutputAlias] = (),
+        source: Source | None = None,
     ) -> CallSite:
-        """A call in a program, which keeps the states of its handlers.
+        """A call in a program, which keeps the states of its handlers until it is closed.
+
+        Errors name the line ``source``.
 
         Raises `ElementTypeError` for a type that the interface lacks, `AttributeValueError` for a
         ``config`` that is no dictionary of typed attributes, and what the handler that
         instantiates the call returns.
         """
-        return CallSite(self.name, self._stages, operands, results, config, aliasing)
+        return CallSite(self.name, self._stages, operands, results, config, aliasing, source)
 
 
 def _require_version(name: str, handler: Any) -> None:
@@ -84,84 +111,126 @@ class CallSite:
     def __init__(
         self,
         name: str,
-        stages: Sequence[tuple[abi.Stage, Any]],
+        stages: Mapping[abi.Stage, Any],
         operands: Sequence[Shape],
         results: Sequence[Shape],
         config: str,
         aliasing: Sequence[OutputAlias],
+        source: Source | None,
     ) -> None:
-        self._name = name
-        self._in_runs = [s for s in stages if s[0] is not abi.Stage.INSTANTIATE]
-        self._operands, self._results = operands, results
-        self._config = parse(config)
+        self._frame = Frame(operands, results, parse(config))
+        self._runs = [(s, h) for s, h in stages.items() if s is not abi.Stage.INSTANTIATE]
         # What shares its memory with an operand begins as a copy of it.
-        self._shared = [
-            (alias.operand, alias.output_index[0] if alias.output_index else 0)
-            for alias in aliasing
-        ]
-        self._context = Context()
-        self._frames: list[_Frame] = []
-        weakref.finalize(self, self._context.end)
-        for stage, handler in stages:
-            if stage is abi.Stage.INSTANTIATE:
-                frame = _Frame([], [], self._config, self._context)
-                self._run(frame, stage, handler, None)
+        places = [(a.operand, a.output_index[0] if a.output_index else 0) for a in aliasing]
+        self._shared = [(operand, result, results[result].nbytes) for operand, result in places]
+        self._instance = Instance(f"custom_call: {name!r}", source)
+        record = self._instance.record
+        record.frame = self._frame.address
+        for stage, handler in self._runs:
+            setattr(record, stage.name.lower(), ctypes.cast(handler, ctypes.c_void_p))
+        instantiate = stages.get(abi.Stage.INSTANTIATE)
+        if instantiate is not None:
+            frame = Frame([], [], parse(config))
+            try:
+                self._run(frame.memory, [(abi.Stage.INSTANTIATE, instantiate)])
+            except BaseException:
+                self.close()
+                raise
+
+    @property
+    def address(self) -> int:
+        return ctypes.addressof(self._instance.record)
+
+    def close(self) -> None:
+        self._instance.close()
+
+    def __call__(self, operands: Sequence[int], results: Sequence[int]) -> None:
+        operands = list(operands)
+        for operand, result, size in self._shared:
+            ctypes.memmove(results[result], operands[operand], size)
+            operands[operand] = results[result]
+        self._instance.record.runs += 1
+        self._run(self._frame.on([*operands, *results]), self._runs)
+
+    def _run(self, memory: Any, stages: Sequence[tuple[abi.Stage, Any]]) -> None:
+        run = abi.Run(record=self.address, number=self._instance.record.runs)
+        frame = abi.CallFrame.from_buffer(memory)
+        frame.context = ctypes.addressof(run)
+        try:
+            for stage, handler in stages:
+                frame.stage, frame.future = stage, None
+                error = handler(ctypes.addressof(frame))
+                self._instance.settle(error, frame.future)
+        finally:
+            end_run(run)
+
+
+class ShapeHandler:
+    """A handler that sets the dimensions of a call's results, and has no data."""
+
+    def __init__(self, title: str, address: int) -> None:
+        self._title, self._handler = title, abi.Handler(address)
 
     def __call__(
-        self, operands: Sequence[int], results: Sequence[int], source: Source | None = None
-    ) -> None:
-        """Calls the function on the memory at these addresses. Raises what it returns."""
-        try:
-            frame = self._frames.pop()
-        except IndexError:
-            frame = _Frame(self._operands, self._results, self._config, self._context)
-        if self._shared:
-            operands = list(operands)
-            for operand, result in self._shared:
-                ctypes.memmove(results[result], operands[operand], self._bytes(result))
-                operands[operand] = results[result]
-        frame.place(operands, results)
-        self._context.runs += 1
-        for stage, handler in self._in_runs:
-            self._run(frame, stage, handler, source)
-        self._frames.append(frame)
+        self, operands: Sequence[Shape], results: Sequence[ElementType], config: Mapping[str, Any]
+    ) -> list[tuple[int, ...]]:
+        """The dimensions of the results.
 
-    def _bytes(self, result: int) -> int:
-        shape = self._results[result]
-        return shape.size * shape.dtype.itemsize
-
-    def _run(self, frame: _Frame, stage: abi.Stage, handler: Any, source: Source | None) -> None:
-        frame.structure.stage = stage
-        frame.structure.future = None
-        error = handler(frame.address) or wait(frame.structure.future)
-        if error:
-            raise_error(error, f"custom_call: {self._name!r}", source)
+        Raises what the handler returns, and `ShapeError` for dimensions that cannot be.
+        """
+        most = (0,) * MOST_DIMENSIONS
+        frame = Frame(operands, [Shape(each, most) for each in results], config)
+        memory = frame.on([0] * frame.layout.count)
+        begin = ctypes.addressof(memory)
+        raise_error(self._handler(begin), self._title)
+        found = []
+        for number in range(len(operands), frame.layout.count):
+            buffer = abi.Buffer.from_address(begin + frame.layout.buffer(number))
+            rank = buffer.rank if 0 <= buffer.rank <= MOST_DIMENSIONS else 0
+            sizes = (ctypes.c_int64 * rank).from_address(buffer.dimensions)[:]
+            if rank != buffer.rank or min(sizes, default=0) < 0:
+                raise ShapeError(
+                    f"{self._title}: the shape function gives output {number - len(operands)} rank "
+                    f"{buffer.rank} and the dimensions {sizes}"
+                )
+            found.append(tuple(sizes))
+        return found
 
 
-class _Frame:
-    """The structure that handlers read, whose buffers can be placed elsewhere."""
+class Frame:
+    """The memory of a call's frame, as `abi.FrameLayout` says, without addresses of arrays."""
 
     def __init__(
-        self,
-        operands: Sequence[Shape],
-        results: Sequence[Shape],
-        config: Mapping[str, Any],
-        context: Context,
+        self, operands: Sequence[Shape], results: Sequence[Shape], config: Mapping[str, Any]
     ) -> None:
-        self._held: list[Any] = []
-        self._inputs = (abi.Buffer * len(operands))(*map(self._buffer, operands))
-        self._outputs = (abi.Buffer * len(results))(*map(self._buffer, results))
-        attributes, memory = structures(config)
-        self._held.append(memory)
-        self.structure = abi.made(
+        self.layout = layout = abi.FrameLayout(len(operands), len(results))
+        attributes, self._held = structures(config)
+        types = (ctypes.c_int * layout.count)(*[abi.BUFFER] * layout.count)
+        self._held.append(types)
+        self.memory = ctypes.create_string_buffer(layout.size)
+        self.address = ctypes.addressof(self.memory)
+        head = abi.made(
             abi.CallFrame,
             api=api_address(),
-            context=context.number,
-            arguments=self._list(self._inputs),
-            results=self._list(self._outputs),
+            arguments=abi.made(abi.Arguments, size=len(operands), types=ctypes.addressof(types)),
+            results=abi.made(abi.Arguments, size=len(results), types=ctypes.addressof(types)),
             attributes=attributes,
         )
-        self.address = ctypes.addressof(self.structure)
+        ctypes.memmove(self.address, ctypes.addressof(head), ctypes.sizeof(head))
+        for number, shape in enumerate([*operands, *results]):
+            buffer = self._buffer(shape)
+            place = self.address + layout.buffer(number)
+            ctypes.memmove(place, ctypes.addressof(buffer), ctypes.sizeof(buffer))
+
+    def on(self, addresses: Sequence[int]) -> Any:
+        """A copy of the memory for a call on the arrays at these addresses."""
+        memory = ctypes.create_string_buffer(self.memory.raw, self.layout.size)
+        begin = ctypes.addressof(memory)
+        words = {place: begin + own for place, own in self.layout.own_pointers().items()}
+        words |= {self.layout.data(number): data for number, data in enumerate(addresses)}
+        for place, word in words.items():
+            ctypes.c_uint64.from_address(begin + place).value = word
+        return memory
 
     def _buffer(self, shape: Shape) -> Any:
         try:
@@ -174,22 +243,3 @@ class _Frame:
         self._held.append(sizes)
         at = ctypes.addressof(sizes)
         return abi.made(abi.Buffer, dtype=dtype, rank=shape.rank, dimensions=at)
-
-    def _list(self, buffers: Any) -> Any:
-        size = ctypes.sizeof(abi.Buffer)
-        at = [ctypes.addressof(buffers) + size * number for number in range(len(buffers))]
-        types = (ctypes.c_int * len(at))(*[abi.BUFFER] * len(at))
-        values = (ctypes.c_void_p * len(at))(*at)
-        self._held += [types, values]
-        return abi.made(
-            abi.Arguments,
-            size=len(at),
-            types=ctypes.addressof(types),
-            values=ctypes.addressof(values),
-        )
-
-    def place(self, operands: Sequence[int], results: Sequence[int]) -> None:
-        for buffer, address in zip(self._inputs, operands, strict=True):
-            buffer.data = address
-        for buffer, address in zip(self._outputs, results, strict=True):
-            buffer.data = address

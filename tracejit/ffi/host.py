@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from tracejit.backends import native_abi as abi
 from tracejit.backends.machine import thread_count
 from tracejit.errors import (
     ForeignFunctionError,
@@ -22,7 +23,7 @@ from tracejit.errors import (
     TracejitError,
     UnsupportedError,
 )
-from tracejit.ffi import abi
+from tracejit.runtime.callbacks import keep_raised
 from tracejit.sources import Source
 
 _CLASSES: dict[int, type[TracejitError]] = {
@@ -32,27 +33,68 @@ _CLASSES: dict[int, type[TracejitError]] = {
 }
 
 
-class Context:
-    """What handlers know of one call in a program: its states by stage, its runs."""
+class Instance:
+    """A call in a program: its record, which holds the state that its instantiation left."""
 
-    def __init__(self) -> None:
-        self.number = next(_numbers)
-        self.states: dict[int, tuple[int, int]] = {}
-        self.runs = 0
-        _contexts[self.number] = self
+    def __init__(self, title: str, source: Source | None) -> None:
+        self._title, self._source = title, source
+        settle, end = _address_of(_settle_function), _address_of(_end_function)
+        self.record = abi.Record(number=next(_numbers), settle=settle, end=end)
+        _instances[self.record.number] = self
 
-    def end(self) -> None:
-        """Frees the states by the functions that their types were registered with."""
-        _contexts.pop(self.number, None)
-        for type_id, state in self.states.values():
-            delete = _deleters.get(type_id)
-            if delete:
-                ctypes.CFUNCTYPE(None, ctypes.c_void_p)(delete)(state)
-        self.states.clear()
+    def settle(self, error: int | None, future: int | None) -> None:
+        """Waits for a future. Raises the error that a handler returned or its future has."""
+        raise_error(error or wait(future), self._title, self._source)
+
+    def close(self) -> None:
+        """Deletes the state by the function that its type was registered with."""
+        _instances.pop(self.record.number, None)
+        _delete(self.record.state_type, self.record.state)
+        self.record.state_type = 0
+
+
+def _delete(type_id: int, state: int | None) -> None:
+    delete = _deleters.get(type_id)
+    if delete:
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(delete)(state)
+
+
+def end_run(run: Any) -> None:
+    """Deletes the states that belong to one run of a call."""
+    _delete(run.prepared_type, run.prepared)
+    _delete(run.initialized_type, run.initialized)
+    run.prepared_type = run.initialized_type = 0
+
+
+def _settle(run: int, error: int | None, future: int | None) -> int:
+    """What compiled code calls where a handler returned an error or a future; -1 if it failed."""
+    try:
+        _instances[_record(abi.Run.from_address(run)).number].settle(error, future)
+    except BaseException as raised:
+        keep_raised(raised)
+        return -1
+    return 0
+
+
+def _end(run: int) -> None:
+    end_run(abi.Run.from_address(run))
+
+
+def _record(run: Any) -> Any:
+    return abi.Record.from_address(run.record)
+
+
+_SETTLE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_settle_function = _SETTLE(_settle)
+_end_function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_end)
+
+
+def _address_of(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 _numbers = itertools.count(1)
-_contexts: dict[int, Context] = {}
+_instances: dict[int, Instance] = {}
 _errors: dict[int, tuple[int, bytes]] = {}
 _futures: dict[int, Future[None]] = {}
 _memory: dict[int, Any] = {}
@@ -147,21 +189,38 @@ def _context_get(request: Any) -> int:
     return _error(abi.Code.NOT_FOUND, b"no user data was given to this call")
 
 
+_STATES = {
+    abi.Stage.PREPARE: ("prepared_type", "prepared"),
+    abi.Stage.INITIALIZE: ("initialized_type", "initialized"),
+}
+
+
+def _place_of_state(request: Any) -> tuple[Any, str, str]:
+    """Where the state of a stage is kept: with the call, or with its run."""
+    run = abi.Run.from_address(request.context)
+    if request.stage == abi.Stage.INSTANTIATE:
+        return _record(run), "state_type", "state"
+    return run, *_STATES[request.stage]
+
+
 def _state_set(request: Any) -> int | None:
-    states = _contexts[request.context].states
-    if request.stage in states:
+    if request.stage == abi.Stage.EXECUTE:
+        return _error(abi.Code.INVALID_ARGUMENT, b"the execute stage leaves no state")
+    memory, kind, state = _place_of_state(request)
+    if getattr(memory, kind):
         return _error(abi.Code.ALREADY_EXISTS, b"the state of this stage is set already")
-    states[request.stage] = request.type_id[0], request.state or 0
+    setattr(memory, kind, request.type_id[0])
+    setattr(memory, state, request.state)
     return None
 
 
 def _state_get(request: Any) -> int | None:
-    found = _contexts[request.context].states.get(request.stage)
-    if found is None:
+    memory, kind, state = _place_of_state(request)
+    if not getattr(memory, kind):
         return _error(abi.Code.NOT_FOUND, b"there is no state: no handler of that stage set one")
-    if found[0] != request.type_id[0]:
+    if getattr(memory, kind) != request.type_id[0]:
         return _error(abi.Code.INVALID_ARGUMENT, b"the state is of another type")
-    request.state = found[1]
+    request.state = getattr(memory, state)
     return None
 
 
@@ -205,7 +264,7 @@ def _future_set_error(request: Any) -> None:
 
 
 def _run_id_get(request: Any) -> None:
-    request.run = _contexts[request.context].runs
+    request.run = abi.Run.from_address(request.context).number
 
 
 def _device_ordinal_get(request: Any) -> None:

@@ -5,16 +5,24 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
+from tracejit import backends, tree
+from tracejit.backends.native_attributes import text_of
 from tracejit.errors import ArgumentError, AttributeValueError, UnsupportedError
-from tracejit.ffi.attributes import text_of
 from tracejit.ffi.handlers import STAGES, NativeHandler
 from tracejit.ffi.host import number_of_type
 from tracejit.lax.calls import custom_call
+from tracejit.layouts import Layout
+from tracejit.ops.custom import VMAP_METHODS
+from tracejit.shapes import stated_shape
 from tracejit.sources import user_source
 from tracejit.targets import Target, enter_target
+
+Order = Sequence[int] | None
+"""Dimensions from the slowest to the fastest in memory; None for row-major."""
 
 _CAPSULE = b"xla._CUSTOM_CALL_TARGET"
 # Prototypes of our own: attributes of `ctypes.pythonapi` belong to whoever set them last.
@@ -127,39 +135,75 @@ def ffi_call(
     *,
     has_side_effect: bool = False,
     vmap_method: str | None = "sequential",
+    input_layouts: Sequence[Order] | None = None,
+    output_layouts: Sequence[Order] | Order = None,
     input_output_aliases: Mapping[int, int] | None = None,
 ) -> Callable[..., Any]:
     """A function of arrays that calls the compiled function registered as ``target_name``.
 
     ``result_shape_dtypes`` is what it returns: a tree of anything with a ``shape`` and a
     ``dtype``. Keywords of the call are the function's typed attributes: Python's numbers are i64
-    and f64, NumPy's have their own type. Arrays lie row by row. ``input_output_aliases`` says
-    which result begins with the memory of which operand. Under `vmap` the function is called for
-    one element after the other. It has no derivative: see `custom_vjp`.
+    and f64, NumPy's have their own type. Arrays lie row by row, or as ``input_layouts`` and
+    ``output_layouts`` say: for each array None, or its dimensions from the slowest to the fastest,
+    (0, 1) for row-major; a single result's may be given without a list. ``input_output_aliases``
+    maps the index of an operand to that of the result that begins with its memory. The function has
+    no derivative: see `custom_vjp`.
 
-    Raises `AttributeValueError` for an attribute of another type.
+    ``vmap_method`` says how the function is called under `vmap`: "sequential", for one element
+    after the other; once with the batch as first dimension of results and of operands, where
+    "broadcast_all" repeats operands without it, "expand_dims" gives them a first dimension of size
+    1, and "legacy_vectorized" leaves them as they are; None refuses `vmap`.
+
+    Raises `AttributeValueError` for an attribute of another type and for another number of layouts,
+    `DimensionError` for a layout that is no permutation, `ShapeError` for one of another rank.
 
     >>> def rms_norm(x, eps=1e-5):                                              # doctest: +SKIP
     ...     call = tj.ffi.ffi_call("rms_norm", tj.ShapeDtypeStruct(x.shape, x.dtype))
     ...     return call(x, eps=np.float32(eps))
     """
-    if vmap_method not in (None, "sequential"):
+    if vmap_method not in VMAP_METHODS:
+        methods = ", ".join(map(repr, VMAP_METHODS))
         raise AttributeValueError(
-            f"ffi_call: vmap_method must be 'sequential' or None, not {vmap_method!r}"
+            f"ffi_call: vmap_method must be one of {methods}, not {vmap_method!r}"
         )
 
     def call(*args: Any, **attributes: Any) -> Any:
         return custom_call(
             target_name,
-            result_shape_dtypes,
+            _laid_out(result_shape_dtypes, output_layouts),
             *args,
+            operand_layouts=_layouts("input_layouts", input_layouts, len(args)),
             backend_config=text_of(attributes),
             has_side_effect=has_side_effect,
             input_output_aliases=input_output_aliases,
+            vmap_method=vmap_method,
             api_version="API_VERSION_TYPED_FFI",
         )
 
     return call
+
+
+def _laid_out(result_shape_dtypes: Any, orders: Any) -> Any:
+    """The tree of results with these layouts."""
+    wanted, structure = tree.flatten(result_shape_dtypes)
+    is_one = orders is not None and all(isinstance(number, int) for number in orders)
+    layouts = _layouts("output_layouts", [orders] if is_one else orders, len(wanted))
+    shapes = [
+        value if layout is None else stated_shape(value).with_layout(layout)
+        for value, layout in zip(wanted, layouts, strict=True)
+    ]
+    return tree.unflatten(structure, shapes)
+
+
+def _layouts(name: str, orders: Sequence[Order] | None, count: int) -> list[Layout | None]:
+    """The layouts of some arrays, None for row-major ones."""
+    if orders is None:
+        return [None] * count
+    if len(orders) != count:
+        raise AttributeValueError(
+            f"ffi_call: {name} must have one for each of {count} arrays, not {len(orders)}"
+        )
+    return [None if order is None else Layout(tuple(order)[::-1]) for order in orders]
 
 
 def include_dir() -> str:
@@ -174,6 +218,14 @@ def include_dir() -> str:
     return str(folder)
 
 
+def header_dir() -> str:
+    """The folder of this package's own header, ``tracejit/ops.h``, for C and C++."""
+    return str(Path(backends.__file__).parent / "include")
+
+
 def cflags() -> Sequence[str]:
-    """The options by which a C++ compiler makes a library of handlers."""
-    return ["-std=c++17", "-O2", "-fPIC", "-shared", f"-I{include_dir()}"]
+    """The options by which a C or C++ compiler makes a library of handlers."""
+    folders = [header_dir()]
+    with suppress(UnsupportedError):
+        folders.append(include_dir())
+    return ["-O2", "-fPIC", "-shared", *(f"-I{folder}" for folder in folders)]

@@ -21,13 +21,11 @@ _IGNORED = re.compile(r"\s+|/\*.*?\*/")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NAN = re.compile(r"([+-]?)nan(?:\((0x[0-9a-fA-F]+)\))?")
 
-# The mantissa's width and the pattern of NaN's sign, exponent and quiet bit, by element type.
+# The width of the payload of NaN, by element type.
 _MANTISSA_BITS = {
-    ElementType.F8E5M2: 2,
-    ElementType.BF16: 7,
-    ElementType.F16: 10,
-    ElementType.F32: 23,
-    ElementType.F64: 52,
+    t: t.float_format.mantissa_bits
+    for t in ElementType
+    if t.is_floating and t.float_format.has_infinity
 }
 _TRUTH = {"true": True, "false": False, "1": True, "0": False}
 
@@ -62,10 +60,14 @@ def _write_elements(flat: np.ndarray, element_type: ElementType) -> list[str]:
 
 
 def _write_reals(values: np.ndarray, element_type: ElementType) -> list[str]:
-    """Each value in the fewest digits that read back as it; XLA reads them as f64 and rounds."""
+    """Each value in the fewest digits that read back as it; XLA reads them as f64 and rounds.
+
+    Powers of two are written exactly: above the least of f8e8m0fnu all numbers are rounded up.
+    """
     with np.errstate(invalid="ignore"):  # signalling NaNs
         nan = np.isnan(values)
-    if element_type is ElementType.F64:
+    if element_type is ElementType.F64 or not element_type.is_signed:
+        values = values.astype(np.float64)
         words = [repr(value) for value in values.tolist()]
     else:
         single = values.astype(np.float32)
@@ -82,7 +84,8 @@ def _write_reals(values: np.ndarray, element_type: ElementType) -> list[str]:
 
 def _write_nan(value: np.generic, element_type: ElementType) -> str:
     bits = int.from_bytes(np.asarray(value).tobytes(), "little")
-    sign = "-" if bits >> (element_type.bits - 1) else ""
+    is_negative = bits >> (element_type.bits - 1) and element_type.float_format.has_negative_zero
+    sign = "-" if is_negative else ""
     width = _MANTISSA_BITS.get(element_type)
     if width is None:
         return f"{sign}nan"
@@ -169,9 +172,16 @@ def _read_reals(words: list[str], element_type: ElementType) -> np.ndarray:
     for i in np.flatnonzero(np.isinf(wide)):
         if words[i].lstrip("+-") != "inf":
             raise ValueError(f"{words[i]} is out of the range of f64")
+    if not element_type.is_signed:
+        # XLA prints few digits, and a conversion takes all above the least power to the next one.
+        least = element_type.float_format.lowest
+        wide = np.where(abs(wide - least) < least / 2, least, wide)
     with np.errstate(over="ignore"):
         values = wide.astype(element_type.dtype)
-    for i in np.flatnonzero(np.isfinite(wide) & ~np.isfinite(values.astype(np.float64))):
+    outside = ~np.isfinite(values.astype(np.float64))
+    if not element_type.float_format.has_nan:
+        outside = abs(wide) > element_type.float_format.highest
+    for i in np.flatnonzero(np.isfinite(wide) & outside):
         raise ValueError(f"{words[i]} is out of the range of {element_type}")
     for i in np.flatnonzero(np.isnan(wide)):
         values[i] = _read_nan(words[i], element_type)
@@ -191,12 +201,13 @@ def _decimal(word: str) -> str:
 def _read_nan(word: str, element_type: ElementType) -> np.ndarray:
     matched = _NAN.fullmatch(word)
     width = _MANTISSA_BITS.get(element_type, 0)
-    if matched is None or (matched[2] and not 0 < int(matched[2], 16) < 1 << width):
+    is_payload = matched and (not matched[2] or 0 < int(matched[2], 16) < 1 << width)
+    if matched is None or not is_payload or not element_type.float_format.has_nan:
         raise ValueError(f"{word!r} is not a value of {element_type}")
     nan = np.array(np.nan, element_type.dtype)
     bits = int.from_bytes(np.abs(nan).tobytes(), "little")
     if matched[2]:
         bits = bits >> width << width | int(matched[2], 16)
-    if matched[1] == "-":
+    if matched[1] == "-" and element_type.float_format.has_negative_zero:
         bits |= 1 << (element_type.bits - 1)
     return np.frombuffer(bits.to_bytes(nan.itemsize, "little"), element_type.dtype).reshape(())

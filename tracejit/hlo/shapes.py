@@ -16,13 +16,8 @@ from tracejit.shapes import TOKEN, AnyShape, ElementType, Layout, Shape, TupleSh
 
 _MOST_NESTED = 64
 _ELEMENT_TYPES = {t.value: t for t in ElementType}
-# XLA's that no array here can have.
-_OTHER_TYPES = frozenset(
-    {
-        *("s1", "s2", "u1", "u2", "f4e2m1fn", "f8e3m4", "f8e4m3", "f8e4m3b11fnuz"),
-        *("f8e4m3fnuz", "f8e5m2fnuz", "f8e8m0fnu", "opaque"),
-    }
-)
+# XLA's type of values that only custom calls know.
+_OPAQUE = "opaque"
 BUFFER = "b"
 """What a buffer's shape begins with: ``b(f32[4])``, memory that a custom call pins."""
 NO_BUFFERS = "buffers, written b(...), are not supported"
@@ -106,7 +101,7 @@ def _read_any_array(lexer: Lexer) -> AnyShape:
     name = lexer.word("a shape")
     if name == BUFFER and lexer.at("("):
         raise lexer.error(NO_BUFFERS, offset)
-    if name in _OTHER_TYPES:
+    if name == _OPAQUE:
         raise lexer.error(f"element type {name} is not supported", offset)
     if name not in _ELEMENT_TYPES and name != "token":
         raise lexer.error(f"element type {name} is not known", offset)

@@ -46,6 +46,10 @@ def from_jax(
 
     Raises `ArgumentError` for what is no function, `UnsupportedError` where JAX is not installed,
     and for a function with callbacks into Python, naming the call.
+
+    >>> import jax.numpy as jnp
+    >>> tj.from_jax(lambda x: jnp.sum(x**2))(np.array([1.0, 2.0], np.float32))
+    np.float32(5.0)
     """
     if not callable(function):
         raise ArgumentError(f"from_jax: a function is needed, not {type(function).__name__}")

@@ -41,6 +41,10 @@ def from_stablehlo(source: str | bytes | Any) -> Module:
 
     Raises `ArgumentError` for text or bytes that MLIR does not accept, with what it says, and
     `UnsupportedError` where jaxlib is not installed. Source: the StableHLO specification.
+
+    >>> text = tj.hlo.to_stablehlo(tj.jit(np.square).lower(3.0).module)
+    >>> tj.compile(tj.from_stablehlo(text))(3.0)
+    array(9.)
     """
     if hasattr(source, "mlir_module_serialized"):
         source = source.mlir_module_serialized

@@ -8,7 +8,7 @@ optimization_barrier(tree)                          computed before anything tha
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,10 @@ import numpy as np
 from tracejit import tree
 from tracejit.attributes import OutputAlias
 from tracejit.graph import Computation
+from tracejit.layouts import Layout
 from tracejit.ops import control, custom
 from tracejit.ops.constants import elements_of, parameter, tuple_
-from tracejit.shapes import Shape, TupleShape, element_type_of
+from tracejit.shapes import TupleShape, stated_shape
 from tracejit.trace.body import Abstract, record_body, with_kinds
 from tracejit.trace.context import keep_effect
 from tracejit.trace.convert import as_instruction, operand
@@ -36,21 +37,32 @@ def custom_call(
     has_side_effect: bool = False,
     input_output_aliases: Mapping[int, int] | None = None,
     api_version: str = "API_VERSION_ORIGINAL",
+    operand_layouts: Sequence[Layout | None] = (),
+    vmap_method: str | None = "sequential",
 ) -> Any:
     """What the function registered for ``call_target_name`` makes of arrays.
 
     ``result_shape_dtypes`` is what it returns: a tree of anything with a ``shape`` and a ``dtype``
     (or `Shape`). ``backend_config`` is handed to the function. ``input_output_aliases`` says for
-    operands which result, by its number, shares their memory. See `register_custom_call`.
+    operands which result, by its number, shares their memory; ``operand_layouts`` how each of them
+    lies in memory, None for row-major. ``vmap_method`` is that of `tj.ffi.ffi_call`. See
+    `register_custom_call`.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `UnknownTargetError` for a target that is not registered.
+
+    >>> _ = tj.register_custom_call("twice", lambda x: 2 * x, replace=True)
+    >>> tj.lax.custom_call("twice", np.ones(2), np.array([1.0, 2.0]))
+    array([2., 4.])
     """
     wanted, structure = tree.flatten(result_shape_dtypes)
-    shapes = tuple(
-        v if isinstance(v, Shape) else Shape(element_type_of(v.dtype), tuple(v.shape))
-        for v in wanted
-    )
+    shapes = tuple(map(stated_shape, wanted))
+    operands = [as_instruction(value) for value in args]
+    pairs = zip(operands, operand_layouts, strict=True) if operand_layouts else ()
+    constraints = [operand.array_shape.with_layout(layout) for operand, layout in pairs]
     made = custom.custom_call(
         call_target_name,
-        [as_instruction(value) for value in args],
+        operands,
         shapes[0] if structure.is_leaf() else TupleShape(shapes),
         backend_config,
         has_side_effect,
@@ -59,6 +71,8 @@ def custom_call(
             for operand, result in (input_output_aliases or {}).items()
         ],
         api_version,
+        operand_layout_constraints=constraints or None,
+        vmap_method=vmap_method,
     )
     keep_effect(made)
     results = [lift(element, False) for element in elements_of(made)]
@@ -73,6 +87,11 @@ def composite(
 
     Arguments and results are trees of arrays; ``attributes`` are numbers, booleans and text. The
     derivative is the decomposition's.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.lax.composite(lambda x: x * 2, "example.twice", np.array([1.0]))
+    array([2.])
     """
     leaves, structure = tree.flatten(args)
     body = record_body(
@@ -108,6 +127,11 @@ def optimization_barrier(operand: Any) -> Any:
     """A tree of arrays as it is, all of it computed before anything that uses the result.
 
     Nothing is moved across, joined with an equal value or folded.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.lax.optimization_barrier(np.array([1.0, 2.0]))
+    array([1., 2.])
     """
     leaves, structure = tree.flatten(operand)
     if not leaves:

@@ -22,7 +22,14 @@ def preferred(dtype: Any) -> ElementType | None:
 
 @public
 def dot(lhs: Any, rhs: Any, precision: Precision = None, preferred_element_type: Any = None) -> Any:
-    """The product of vectors or matrices."""
+    """The product of vectors or matrices.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.lax.dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    np.float64(11.0)
+    """
     x, y = operands(lhs, rhs)
     return lift(contraction.dot(x, y, precision, preferred(preferred_element_type)))
 
@@ -38,6 +45,12 @@ def dot_general(
     """Sums of products over contracting dimensions, batch dimensions in step.
 
     ``dimension_numbers`` is ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)).
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `AttributeValueError` for an option or a size out of range.
+
+    >>> tj.lax.dot_general(np.ones((2, 3)), np.ones((3, 4)), (((1,), (0,)), ((), ()))).shape
+    (2, 4)
     """
     x, y = operands(lhs, rhs)
     if not isinstance(dimension_numbers, DotDimensionNumbers):
@@ -51,7 +64,14 @@ def dot_general(
 
 @public
 def batch_matmul(lhs: Any, rhs: Any, precision: Precision = None) -> Any:
-    """Products of matrices in the last two dimensions, all others in step."""
+    """Products of matrices in the last two dimensions, all others in step.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `AttributeValueError` for an option or a size out of range.
+
+    >>> tj.lax.batch_matmul(np.ones((2, 1, 3)), np.ones((2, 3, 1))).ravel()
+    array([3., 3.])
+    """
     x, y = operands(lhs, rhs)
     rank = x.array_shape.rank
     steps = tuple(range(rank - 2))

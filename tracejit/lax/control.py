@@ -121,6 +121,9 @@ def cond(
 
     ``operand=x`` is one operand by its name. ``pred`` is one truth value or number. Raises
     `ArgumentError` or `ShapeError` unless both return equal trees of equal shapes.
+
+    >>> tj.lax.cond(True, lambda x: x + 1, lambda x: x - 1, 5.0)
+    6.0
     """
     selector = _one_number(pred, "cond: pred", "truth value")
     given = operands if operand is _NOT_GIVEN else (*operands, operand)
@@ -135,6 +138,9 @@ def switch(
     """The branch that ``index``, clamped to their number, names, on ``operands``.
 
     Raises `ElementTypeError` for an index that is no integer.
+
+    >>> tj.lax.switch(1, [lambda x: x + 1, lambda x: x * 10], 5.0)
+    50.0
     """
     if not branches:
         raise ArgumentError("switch: needs at least one branch")
@@ -206,6 +212,11 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     """``init_val`` replaced by ``body_fun`` of it while ``cond_fun`` of it holds.
 
     It has no derivative: how often it runs is known only while running.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.lax.while_loop(lambda x: x < 100, lambda x: x * 2, 1)
+    128
     """
     return loop(cond_fun, body_fun, init_val)
 
@@ -264,6 +275,11 @@ def fori_loop(
 
     With ``unroll`` every step is recorded by itself: both limits must be known, and the result
     has a derivative, which the loop has not.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.lax.fori_loop(0, 5, lambda i, total: total + i, 0)
+    10
     """
     if unroll:
         value = init_val

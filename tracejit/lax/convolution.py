@@ -15,16 +15,23 @@ from tracejit.ops import convolution, layout
 from tracejit.ops.windows import Padding
 from tracejit.trace.public import public
 from tracejit.trace.tracer import lift
+from tracejit.tracebacks import names_misuse
 
 ConvLabels = ConvDimensionNumbers | tuple[str, str, str] | None
 
 
+@names_misuse
 def conv_dimension_numbers(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: ConvLabels
 ) -> ConvDimensionNumbers:
     """What each dimension means, from labels such as ("NHWC", "HWIO", "NHWC").
 
     None means NC…, OI…, NC…. Raises `AttributeValueError` for labels of another length.
+
+    >>> tj.lax.conv_dimension_numbers(
+    ...     (1, 8, 8, 3), (3, 3, 3, 4), ("NHWC", "HWIO", "NHWC")
+    ... ).input_feature_dimension
+    3
     """
     rank = len(lhs_shape)
     if dimension_numbers is None:
@@ -53,7 +60,14 @@ def conv_general_dilated(
     precision: Precision = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """The convolution of neural networks: ``lhs`` is the input, ``rhs`` the kernel."""
+    """The convolution of neural networks: ``lhs`` is the input, ``rhs`` the kernel.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `AttributeValueError` for an option or a size out of range.
+
+    >>> tj.lax.conv_general_dilated(np.ones((1, 1, 4)), np.ones((1, 1, 2)), (2,), "VALID").ravel()
+    array([2., 2.])
+    """
     x, y = operands(lhs, rhs)
     numbers = conv_dimension_numbers(
         x.array_shape.dimensions, y.array_shape.dimensions, dimension_numbers
@@ -83,7 +97,14 @@ def conv(
     precision: Precision = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """`conv_general_dilated` of NC… with OI…, padded SAME or VALID."""
+    """`conv_general_dilated` of NC… with OI…, padded SAME or VALID.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `AttributeValueError` for an option or a size out of range.
+
+    >>> tj.lax.conv(np.ones((1, 1, 4)), np.ones((1, 1, 2)), (1,), "VALID").ravel()
+    array([2., 2., 2.])
+    """
     x, y = operands(lhs, rhs)
     element_type = preferred(preferred_element_type)
     made = convolution.conv_general_dilated(
@@ -113,6 +134,18 @@ def conv_transpose(
 
     With ``transpose_kernel`` it is the gradient of the convolution with that kernel: spatially
     flipped, features exchanged. Without labels they are NHWC, HWIO, NHWC and the like.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `AttributeValueError` for an option or a size out of range.
+
+    >>> tj.lax.conv_transpose(
+    ...     np.ones((1, 2, 1)),
+    ...     np.ones((2, 1, 1)),
+    ...     (2,),
+    ...     "VALID",
+    ...     dimension_numbers=("NHC", "HIO", "NHC"),
+    ... ).ravel()
+    array([1., 1., 1., 1.])
     """
     x, y = operands(lhs, rhs)
     rank = x.array_shape.rank

@@ -22,6 +22,7 @@ from tracejit.ops.element_types import (
 )
 from tracejit.shapes import element_type_of
 from tracejit.trace.convert import converted, operand
+from tracejit.trace.examples import documented
 from tracejit.trace.promotion import common_element_type
 from tracejit.trace.public import public
 from tracejit.trace.tracer import lift
@@ -44,7 +45,7 @@ def _op(name: str, builder: Callable[..., Instruction]) -> Function:
         return lift(builder(*operands(*values), **attributes))
 
     record.__name__ = record.__qualname__ = name
-    record.__doc__ = builder.__doc__
+    record.__doc__ = documented(str(builder.__doc__), f"lax.{name}")
     return public(record)
 
 
@@ -110,21 +111,40 @@ tanh = _op("tanh", elementwise_unary.tanh)
 
 @public
 def square(x: Any) -> Any:
-    """``x * x``."""
+    """``x * x``.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.lax.square(np.array([-1.5, 0.5]))
+    array([2.25, 0.25])
+    """
     value = operand(x).natural
     return lift(elementwise.mul(value, value))
 
 
 @public
 def reciprocal(x: Any) -> Any:
-    """``1 / x``."""
+    """``1 / x``.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.lax.reciprocal(np.array([-1.5, 0.5])).round(4)
+    array([-0.6667,  2.    ])
+    """
     value = operand(x).natural
     return lift(elementwise.div(layout.full_like(value, 1), value))
 
 
 @public
 def integer_pow(x: Any, y: int) -> Any:
-    """``x`` to a known integer power, by products."""
+    """``x`` to a known integer power, by products.
+
+    Raises `ArgumentError` for what is no array of numbers and `ConcretizationError` for an
+    option that is unknown while tracing.
+
+    >>> tj.lax.integer_pow(np.array([2.0, 3.0]), 3)
+    array([ 8., 27.])
+    """
     value = operand(x).natural
     made = layout.full_like(value, 1)
     base, exponent = value, np.abs(y)
@@ -141,6 +161,9 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
 
     An integer ``pred`` holds where it is above zero, as in `jax.lax`. Raises `ElementTypeError` for
     other predicates, `ShapeError` for other shapes than those of the cases.
+
+    >>> tj.lax.select(np.array([True, False]), np.array([1, 2]), np.array([3, 4]))
+    array([1, 4])
     """
     chosen = operands(on_true, on_false)
     holds = operand(pred).natural
@@ -151,7 +174,14 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
 
 @public
 def select_n(which: Any, *cases: Any) -> Any:
-    """The case that ``which``, truth values or s32, numbers for each element."""
+    """The case that ``which``, truth values or s32, numbers for each element.
+
+    Raises `ArgumentError` for what is no array of numbers, `ElementTypeError` for an element
+    type that it does not take and `ShapeError` for shapes that do not fit.
+
+    >>> tj.lax.select_n(np.array([True, False]), np.array([1, 2]), np.array([3, 4]))
+    array([3, 2])
+    """
     arrays = operands(*cases)
     index = operand(which).natural
     made = arrays[-1]
@@ -163,19 +193,39 @@ def select_n(which: Any, *cases: Any) -> Any:
 
 @public
 def convert_element_type(operand_: Any, new_dtype: Any) -> Any:
-    """The elements as another dtype."""
+    """The elements as another dtype.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.lax.convert_element_type(np.array([1.7]), np.int32)
+    array([1], dtype=int32)
+    """
     return lift(converted(operand(operand_).natural, element_type_of(new_dtype)))
 
 
 @public
 def bitcast_convert_type(operand_: Any, new_dtype: Any) -> Any:
-    """The bits as another dtype; to a narrower one a last dimension appears."""
+    """The bits as another dtype; to a narrower one a last dimension appears.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.lax.bitcast_convert_type(np.float32([1.0]), np.uint32)
+    array([1065353216], dtype=uint32)
+    """
     return lift(bitcast_convert_type_op(operand(operand_).natural, element_type_of(new_dtype)))
 
 
 @public
 def reduce_precision(operand_: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """Rounded to what a floating format of these widths can hold."""
+    """Rounded to what a floating format of these widths can hold.
+
+    Raises `ArgumentError` for what is no array of numbers, `AttributeValueError` for an option
+    or a size out of range and `ConcretizationError` for an option that is unknown while
+    tracing.
+
+    >>> tj.lax.reduce_precision(np.array([1.23456789]), 8, 7)
+    array([1.234375])
+    """
     value = operand(operand_).natural
     return lift(reduce_precision_op(value, exponent_bits, mantissa_bits))
 
@@ -192,6 +242,9 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     """The nearest integers, of the elements' own floating type; midway as ``rounding_method`` says.
 
     Raises `ElementTypeError` for elements that are not floating.
+
+    >>> tj.lax.round(np.array([0.5, 1.5]))
+    array([1., 2.])
     """
     is_even = RoundingMethod(rounding_method) is RoundingMethod.TO_NEAREST_EVEN
     nearest = elementwise_unary.round_nearest_even if is_even else None
@@ -200,11 +253,23 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
 
 @public
 def exp2(x: Any) -> Any:
-    """2 ** x, for floating elements."""
+    """2 ** x, for floating elements.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.lax.exp2(np.array([3.0, -1.0]))
+    array([8. , 0.5])
+    """
     value = operand(x).natural
     return lift(elementwise.pow(layout.full_like(value, 2), value))
 
 
 def dtype(x: Any) -> np.dtype:
-    """The NumPy dtype that an array or a number has as an operand."""
+    """The NumPy dtype that an array or a number has as an operand.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.lax.dtype(np.float32(1))
+    dtype('float32')
+    """
     return operand(x).element_type.dtype

@@ -47,7 +47,19 @@ def ragged_dot(
     preferred_element_type: Any = None,
     group_offset: Any = None,
 ) -> Any:
-    """Rows of ``lhs`` [m, k] times the matrix of their group in ``rhs`` [g, k, n]."""
+    """Rows of ``lhs`` [m, k] times the matrix of their group in ``rhs`` [g, k, n].
+
+    Raises `ArgumentError` for what is no array of numbers, `ElementTypeError` for an element
+    type that it does not take, `ShapeError` for shapes that do not fit and
+    `AttributeValueError` for an option or a size out of range.
+
+    >>> tj.lax.ragged_dot(
+    ...     np.ones((3, 2)),
+    ...     np.stack([np.ones((2, 1)), 5 * np.ones((2, 1))]),
+    ...     np.int32([1, 2]),
+    ... ).ravel()
+    array([ 2., 10., 10.])
+    """
     basic = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
     return ragged_dot_general(
         lhs, rhs, group_sizes, basic, precision, preferred_element_type, group_offset
@@ -67,6 +79,14 @@ def ragged_dot_general(
     """`dot_general` in groups along a dimension of ``lhs``; elements beyond the groups are zeros.
 
     Raises `AttributeValueError` for a ``group_offset``.
+
+    >>> tj.lax.ragged_dot_general(
+    ...     np.ones((3, 2)),
+    ...     np.ones((2, 2, 1)),
+    ...     np.int32([1, 2]),
+    ...     tj.lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), [0], [0]),
+    ... ).ravel()
+    array([2., 2., 2.])
     """
     if group_offset is not None:
         raise AttributeValueError("ragged_dot_general: group_offset is not supported")
@@ -98,7 +118,14 @@ def scaled_dot(
     dimension_numbers: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """`dot_general` of operands that scales multiply block by block; by default of matrices."""
+    """`dot_general` of operands that scales multiply block by block; by default of matrices.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `AttributeValueError` for an option or a size out of range.
+
+    >>> tj.lax.scaled_dot(np.ones((2, 4)), np.ones((4, 2))).shape
+    (2, 2)
+    """
     x, y = operands(lhs, rhs)
     numbers = (((1,), (0,)), ((), ())) if dimension_numbers is None else dimension_numbers
     one = constant(1, x.array_shape.element_type)

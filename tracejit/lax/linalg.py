@@ -30,7 +30,15 @@ def _symmetrized(x: Any, symmetrize_input: bool) -> Tracer:
 
 @public
 def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
-    """Lower factors l with l l^H = x."""
+    """Lower factors l with l l^H = x.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `AttributeValueError` for an option or a size out of range.
+
+    >>> tj.lax.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 5.0]]))
+    array([[2., 0.],
+           [1., 2.]])
+    """
     return lift(ops.cholesky(_symmetrized(x, symmetrize_input).instruction, True), False)
 
 
@@ -48,6 +56,18 @@ def triangular_solve(
     """x with op(a) x = b where ``left_side``, else x op(a) = b; ``b`` may lack its last axis.
 
     ``conjugate_a`` conjugates ``a``, which only transposing makes XLA's adjoint.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.lax.linalg.triangular_solve(
+    ...     np.array([[2.0, 0.0], [1.0, 4.0]]),
+    ...     np.array([[2.0], [9.0]]),
+    ...     left_side=True,
+    ...     lower=True,
+    ... )
+    array([[1.],
+           [2.]])
     """
     matrix, right = operands(a, b)
     is_vector = right.array_shape.rank == matrix.array_shape.rank - 1
@@ -67,7 +87,14 @@ def triangular_solve(
 
 @public
 def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True) -> Any:
-    """(eigenvectors, eigenvalues) of Hermitian matrices, ascending."""
+    """(eigenvectors, eigenvalues) of Hermitian matrices, ascending.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `AttributeValueError` for an option or a size out of range.
+
+    >>> tj.lax.linalg.eigh(np.diag([2.0, 3.0]))[1]
+    array([2., 3.])
+    """
     matrices = _symmetrized(x, symmetrize_input)
     find = factorizations.eigh_lower if lower else factorizations.eigh_upper
     values, vectors = find(matrices)
@@ -76,7 +103,13 @@ def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True) -> Any:
 
 @public
 def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True) -> Any:
-    """(u, s, vh) with x = u diag(s) vh, or s alone."""
+    """(u, s, vh) with x = u diag(s) vh, or s alone.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.lax.linalg.svd(np.diag([3.0, 4.0]), compute_uv=False)
+    array([4., 3.])
+    """
     matrices = _symmetrized(x, False)
     if not compute_uv:
         return factorizations.svdvals(matrices)[0]
@@ -86,7 +119,14 @@ def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True) -> Any:
 
 @public
 def qr(x: Any, *, full_matrices: bool = True) -> Any:
-    """(q, r) with x = q r, q square where ``full_matrices``."""
+    """(q, r) with x = q r, q square where ``full_matrices``.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.lax.linalg.qr(np.array([[3.0, 1.0], [4.0, 2.0]]))[1].round(4)
+    array([[-5. , -2.2],
+           [ 0. ,  0.4]])
+    """
     matrices = _symmetrized(x, False)
     full = full_matrices and matrices.shape[-2] > matrices.shape[-1]
     return (factorizations.qr_complete if full else factorizations.qr)(matrices)

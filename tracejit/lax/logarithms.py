@@ -19,6 +19,9 @@ def cumlogsumexp(operand_: Any, axis: int = 0, reverse: bool = False) -> Any:
     """log(sum(exp(x))) of each element and all before it (after it, if ``reverse``).
 
     Shape and dtype are the operand's. Raises `ElementTypeError` for elements that are not floating.
+
+    >>> tj.lax.cumlogsumexp(np.zeros(3)).round(4)
+    array([0.    , 0.6931, 1.0986])
     """
 
     def combine(x: Any, y: Any) -> Any:

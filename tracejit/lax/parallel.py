@@ -177,12 +177,23 @@ def psum(x: Any, axis_name: Names, *, axis_index_groups: None = None) -> Any:
     """The sum of a tree of arrays over all devices along the axes.
 
     A Python number is multiplied by how many there are: ``psum(1, axis)`` is the axis's size.
+
+    Raises `ArgumentError` for an axis name that nothing binds.
+
+    >>> tj.vmap(lambda x: tj.lax.psum(x, "i"), axis_name="i")(np.array([1.0, 2.0]))
+    array([3., 3.])
     """
     return _reduced("psum", "add", x, axis_name, axis_index_groups)
 
 
 def pmean(x: Any, axis_name: Names, *, axis_index_groups: None = None) -> Any:
-    """The mean of a tree of arrays over all devices along the axes."""
+    """The mean of a tree of arrays over all devices along the axes.
+
+    Raises `ArgumentError` for an axis name that nothing binds.
+
+    >>> tj.vmap(lambda x: tj.lax.pmean(x, "i"), axis_name="i")(np.array([1.0, 2.0]))
+    array([1.5, 1.5])
+    """
     size = axis_size(axis_name)
 
     def mean(total: Any) -> Any:
@@ -195,12 +206,24 @@ def pmean(x: Any, axis_name: Names, *, axis_index_groups: None = None) -> Any:
 
 
 def pmax(x: Any, axis_name: Names, *, axis_index_groups: None = None) -> Any:
-    """The maximum of a tree of arrays over all devices along the axes."""
+    """The maximum of a tree of arrays over all devices along the axes.
+
+    Raises `ArgumentError` for an axis name that nothing binds.
+
+    >>> tj.vmap(lambda x: tj.lax.pmax(x, "i"), axis_name="i")(np.array([1.0, 2.0]))
+    array([2., 2.])
+    """
     return _reduced("pmax", "max", x, axis_name, axis_index_groups)
 
 
 def pmin(x: Any, axis_name: Names, *, axis_index_groups: None = None) -> Any:
-    """The minimum of a tree of arrays over all devices along the axes."""
+    """The minimum of a tree of arrays over all devices along the axes.
+
+    Raises `ArgumentError` for an axis name that nothing binds.
+
+    >>> tj.vmap(lambda x: tj.lax.pmin(x, "i"), axis_name="i")(np.array([1.0, 2.0]))
+    array([1., 1.])
+    """
     return _reduced("pmin", "min", x, axis_name, axis_index_groups)
 
 
@@ -218,7 +241,16 @@ def all_gather(
     axis: int = 0,
     tiled: bool = False,
 ) -> Any:
-    """The arrays of all devices, stacked along ``axis``, or joined along it where ``tiled``."""
+    """The arrays of all devices, stacked along ``axis``, or joined along it where ``tiled``.
+
+    Raises `ArgumentError` for an axis name that nothing binds.
+
+    >>> tj.pmap(
+    ...     lambda x: tj.lax.all_gather(x, "i"), axis_name="i", devices=tj.devices("cpu", 2)
+    ... )(np.arange(2.0))
+    array([[0., 1.],
+           [0., 1.]])
+    """
     _no_groups("all_gather", axis_index_groups)
     _in_trace("all_gather")
     frame = _frame("all_gather", axis_name)
@@ -247,6 +279,11 @@ def psum_scatter(
 
     The dimension ``scatter_dimension`` is as long as there are devices, and goes, or where
     ``tiled`` is divided by their number.
+
+    Raises `ArgumentError` for an axis name that nothing binds.
+
+    >>> tj.vmap(lambda x: tj.lax.psum_scatter(x, "i"), axis_name="i")(np.ones((2, 2)))
+    array([2., 2.])
     """
     _no_groups("psum_scatter", axis_index_groups)
     _in_trace("psum_scatter")
@@ -283,6 +320,14 @@ def all_to_all(
 
     Where ``tiled``, parts are joined along ``concat_axis``. Otherwise ``split_axis`` is as long as
     there are devices and goes, and ``concat_axis`` is where the devices stand in the result.
+
+    Raises `ArgumentError` for an axis name that nothing binds.
+
+    >>> tj.vmap(lambda x: tj.lax.all_to_all(x, "i", 0, 0), axis_name="i")(
+    ...     np.arange(4).reshape(2, 2)
+    ... )
+    array([[0, 2],
+           [1, 3]])
     """
     _no_groups("all_to_all", axis_index_groups)
     _in_trace("all_to_all")
@@ -308,7 +353,15 @@ def all_to_all(
 
 
 def ppermute(x: Any, axis_name: Names, perm: Sequence[tuple[int, int]]) -> Any:
-    """What the device ``source`` has, for each pair (source, target); zeros for no target."""
+    """What the device ``source`` has, for each pair (source, target); zeros for no target.
+
+    Raises `ArgumentError` for an axis name that nothing binds.
+
+    >>> tj.vmap(lambda x: tj.lax.ppermute(x, "i", [(0, 1), (1, 0)]), axis_name="i")(
+    ...     np.array([1.0, 2.0])
+    ... )
+    array([2., 1.])
+    """
     _in_trace("ppermute")
     frame = _frame("ppermute", axis_name)
     pairs = [(int(source), int(target)) for source, target in perm]
@@ -325,7 +378,13 @@ def ppermute(x: Any, axis_name: Names, perm: Sequence[tuple[int, int]]) -> Any:
 
 
 def pbroadcast(x: Any, axis_name: Names, source: int) -> Any:
-    """What the device at place ``source`` of the axes has, on all of them."""
+    """What the device at place ``source`` of the axes has, on all of them.
+
+    Raises `ArgumentError` for an axis name that nothing binds.
+
+    >>> tj.vmap(lambda x: tj.lax.pbroadcast(x, "i", 1), axis_name="i")(np.array([1.0, 2.0]))
+    array([2., 2.])
+    """
     _in_trace("pbroadcast")
     frame = _frame("pbroadcast", axis_name)
     if not 0 <= source < frame.size:
@@ -342,11 +401,23 @@ def pbroadcast(x: Any, axis_name: Names, source: int) -> Any:
 
 
 def axis_index(axis_name: Names) -> Any:
-    """This device's place along the axes, an int32; of several, the last one runs fastest."""
+    """This device's place along the axes, an int32; of several, the last one runs fastest.
+
+    Raises `ArgumentError` for arguments that it does not take.
+
+    >>> tj.vmap(lambda x: x + tj.lax.axis_index("i"), axis_name="i")(np.zeros(3))
+    array([0., 1., 2.])
+    """
     _in_trace("axis_index")
     return lift(_frame("axis_index", axis_name).index())
 
 
 def axis_size(axis_name: Names) -> int:
-    """How many devices there are along the axes."""
+    """How many devices there are along the axes.
+
+    Raises `ArgumentError` for arguments that it does not take.
+
+    >>> tj.vmap(lambda x: x * tj.lax.axis_size("i"), axis_name="i")(np.ones(3))
+    array([3., 3., 3.])
+    """
     return math.prod(frame.size for frame in _frames("axis_size", axis_name))

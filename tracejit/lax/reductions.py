@@ -14,6 +14,7 @@ from tracejit.ops.constants import elements_of
 from tracejit.ops.windows import Padding
 from tracejit.shapes import element_type_of
 from tracejit.trace.convert import operand
+from tracejit.trace.examples import documented
 from tracejit.trace.public import public
 from tracejit.trace.tracer import lift
 
@@ -49,7 +50,14 @@ def _results(made: Instruction, structure: Any) -> Any:
 def reduce(
     operands_: Any, init_values: Any, computation: Reducer, dimensions: Sequence[int]
 ) -> Any:
-    """The elements along ``dimensions`` combined by an associative function of two numbers."""
+    """The elements along ``dimensions`` combined by an associative function of two numbers.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `DimensionError` for an axis that the array lacks.
+
+    >>> tj.lax.reduce(np.array([1.0, 2.0, 3.0]), 0.0, np.add, (0,))
+    np.float64(6.0)
+    """
     values, inits, structure = _pairs(operands_, init_values)
     reducer = _computation(computation, values, structure)
     return _results(reduction.reduce(values, inits, reducer, dimensions), structure)
@@ -60,7 +68,7 @@ def _reduction(title: str, builder: Callable[..., Instruction]) -> Any:
         return lift(builder(operand(operand_).natural, tuple(axes)))
 
     record.__name__ = record.__qualname__ = title
-    record.__doc__ = builder.__doc__
+    record.__doc__ = documented(str(builder.__doc__), f"lax.{title}")
     return public(record)
 
 
@@ -75,13 +83,27 @@ reduce_xor = _reduction("reduce_xor", reduction.reduce_xor)
 
 @public
 def argmax(operand_: Any, axis: int, index_dtype: Any) -> Any:
-    """Where the first greatest element along ``axis`` is."""
+    """Where the first greatest element along ``axis`` is.
+
+    Raises `ArgumentError` for what is no array of numbers, `DimensionError` for an axis that
+    the array lacks and `ConcretizationError` for an option that is unknown while tracing.
+
+    >>> tj.lax.argmax(np.array([1.0, 5.0, 3.0]), 0, np.int32)
+    np.int32(1)
+    """
     return lift(reduction.argmax(operand(operand_).natural, axis, element_type_of(index_dtype)))
 
 
 @public
 def argmin(operand_: Any, axis: int, index_dtype: Any) -> Any:
-    """Where the first least element along ``axis`` is."""
+    """Where the first least element along ``axis`` is.
+
+    Raises `ArgumentError` for what is no array of numbers, `DimensionError` for an axis that
+    the array lacks and `ConcretizationError` for an option that is unknown while tracing.
+
+    >>> tj.lax.argmin(np.array([1.0, 5.0, 3.0]), 0, np.int32)
+    np.int32(0)
+    """
     return lift(reduction.argmin(operand(operand_).natural, axis, element_type_of(index_dtype)))
 
 
@@ -96,7 +118,14 @@ def reduce_window(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Any:
-    """The elements within each position of a window combined by an associative function."""
+    """The elements within each position of a window combined by an associative function.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `AttributeValueError` for an option or a size out of range.
+
+    >>> tj.lax.reduce_window(np.array([1.0, 3.0, 2.0]), -np.inf, np.maximum, (2,))
+    array([3., 3.])
+    """
     values, inits, structure = _pairs(operand_, init_value)
     made = windows.reduce_window(
         values,
@@ -116,7 +145,8 @@ def _cumulative(title: str, name: str) -> Any:
         return lift(windows.cumulative(name, operand(operand_).natural, axis, reverse))
 
     record.__name__ = record.__qualname__ = title
-    record.__doc__ = f"Each element combined by {name} with all before it (after it, if reverse)."
+    about = f"Each element combined by {name} with all before it (after it, if reverse)."
+    record.__doc__ = documented(about, f"lax.{title}")
     return public(record)
 
 
@@ -132,6 +162,9 @@ def sort(operand_: Any, dimension: int = -1, is_stable: bool = True, num_keys: i
 
     Where elements of the first are equal, those of the second decide, and so on. Raises
     `AttributeValueError` for more keys than arrays.
+
+    >>> tj.lax.sort(np.array([3.0, 1.0, 2.0]))
+    array([1., 2., 3.])
     """
     many = isinstance(operand_, list | tuple)
     values = [operand(o).natural for o in (operand_ if many else [operand_])]
@@ -147,6 +180,9 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = 
     """(keys, values): the keys in rising order along ``dimension``, the values in that of the keys.
 
     Raises `ShapeError` for arrays of two shapes.
+
+    >>> tj.lax.sort_key_val(np.array([3, 1, 2]), np.array([30, 10, 20]))
+    (array([1, 2, 3]), array([10, 20, 30]))
     """
     return sort((keys, values), dimension, is_stable)
 
@@ -167,10 +203,11 @@ def _approximate(title: str, name: str, is_max: bool) -> Any:
         return tuple(one.swapaxes(reduction_dimension, -1) for one in made)
 
     record.__name__ = record.__qualname__ = title
-    record.__doc__ = (
+    about = (
         f"(values, indices) of the ``k`` {name} elements along one dimension: exactly these, "
         "whatever ``recall_target`` allows."
     )
+    record.__doc__ = documented(about, f"lax.{title}")
     return public(record)
 
 
@@ -180,7 +217,15 @@ approx_min_k = _approximate("approx_min_k", "least", False)
 
 @public
 def top_k(operand_: Any, k: int) -> Any:
-    """(values, indices) of the ``k`` greatest along the last dimension."""
+    """(values, indices) of the ``k`` greatest along the last dimension.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit, `AttributeValueError` for an option or a size out of range and `ConcretizationError`
+    for an option that is unknown while tracing.
+
+    >>> tj.lax.top_k(np.array([3.0, 1.0, 2.0]), 2)
+    (array([3., 2.]), array([0, 2], dtype=int32))
+    """
     made = reduction.top_k(operand(operand_).natural, k)
     return tuple(lift(e, False) for e in elements_of(made))
 
@@ -189,7 +234,16 @@ def top_k(operand_: Any, k: int) -> Any:
 def batch_norm_training(
     operand_: Any, scale: Any, offset: Any, epsilon: float, feature_index: int
 ) -> Any:
-    """(output, batch_mean, batch_var): normalised per feature over all other dimensions."""
+    """(output, batch_mean, batch_var): normalised per feature over all other dimensions.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit, `DimensionError` for an axis that the array lacks, `AttributeValueError` for an option
+    or a size out of range and `ConcretizationError` for an option that is unknown while
+    tracing.
+
+    >>> tj.lax.batch_norm_training(np.array([[1.0], [3.0]]), np.ones(1), np.zeros(1), 1e-5, 1)[1]
+    array([2.])
+    """
     values = operands(operand_, scale, offset)
     made = normalisation.batch_norm_training(
         values[0], values[1], values[2], epsilon, feature_index
@@ -207,7 +261,25 @@ def batch_norm_inference(
     epsilon: float,
     feature_index: int,
 ) -> Any:
-    """Normalised per feature by estimates of mean and variance."""
+    """Normalised per feature by estimates of mean and variance.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit, `DimensionError` for an axis that the array lacks, `AttributeValueError` for an option
+    or a size out of range and `ConcretizationError` for an option that is unknown while
+    tracing.
+
+    >>> tj.lax.batch_norm_inference(
+    ...     np.array([[1.0], [3.0]]),
+    ...     np.ones(1),
+    ...     np.zeros(1),
+    ...     np.array([2.0]),
+    ...     np.ones(1),
+    ...     1e-5,
+    ...     1,
+    ... ).round(4)
+    array([[-1.],
+           [ 1.]])
+    """
     v = operands(operand_, scale, offset, mean, variance)
     made = normalisation.batch_norm_inference(v[0], v[1], v[2], v[3], v[4], epsilon, feature_index)
     return lift(made)
@@ -223,7 +295,24 @@ def batch_norm_grad(
     epsilon: float,
     feature_index: int,
 ) -> Any:
-    """(grad_operand, grad_scale, grad_offset) of `batch_norm_training`."""
+    """(grad_operand, grad_scale, grad_offset) of `batch_norm_training`.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit, `DimensionError` for an axis that the array lacks, `AttributeValueError` for an option
+    or a size out of range and `ConcretizationError` for an option that is unknown while
+    tracing.
+
+    >>> tj.lax.batch_norm_grad(
+    ...     np.array([[1.0], [3.0]]),
+    ...     np.ones(1),
+    ...     np.array([2.0]),
+    ...     np.ones(1),
+    ...     np.array([[1.0], [0.0]]),
+    ...     1e-5,
+    ...     1,
+    ... )[2]
+    array([1.])
+    """
     v = operands(operand_, scale, mean, variance, grad_output)
     made = normalisation.batch_norm_grad(v[0], v[1], v[2], v[3], v[4], epsilon, feature_index)
     return tuple(lift(e) for e in elements_of(made))

@@ -43,6 +43,9 @@ def scan(
     ``xs`` is a tree of arrays with first dimensions of one length, or None with ``length``.
     ``unroll=True`` records every step by itself; a number is a hint. Raises `ShapeError` when
     lengths differ.
+
+    >>> tj.lax.scan(lambda carry, x: (carry + x, carry), 0, np.array([1, 2, 3]))
+    (np.int64(6), array([0, 1, 3]))
     """
     columns, spec = tree.flatten(xs)
     slices = [operand(column).natural for column in columns]
@@ -195,6 +198,9 @@ def map(f: Function, xs: Any, *, batch_size: int | None = None) -> Any:
 
     With ``batch_size`` that number of slices is computed at once, by `vmap`, and the rest after
     them. Raises `ShapeError` when lengths differ, `AttributeValueError` for a batch size below 1.
+
+    >>> tj.lax.map(lambda x: x * 2, np.array([1.0, 2.0]))
+    array([2., 4.])
     """
     if batch_size is None:
         _, ys = scan(lambda carry, x: (carry, f(x)), (), xs)
@@ -232,6 +238,9 @@ def associative_scan(fn: Function, elems: Any, reverse: bool = False, axis: int 
 
     Raises `ShapeError` when lengths differ, `DimensionError` for an axis that is none, and
     `ArgumentError` when ``fn`` returns another tree.
+
+    >>> tj.lax.associative_scan(np.add, np.array([1, 2, 3]))
+    array([1, 3, 6])
     """
     columns, spec = tree.flatten(elems)
     arrays = [operand(column).natural for column in columns]

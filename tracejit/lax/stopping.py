@@ -15,7 +15,11 @@ T = TypeVar("T")
 
 @public
 def stop_gradient(x: T) -> T:
-    """The same tree of arrays, constant for `grad`; integers and truth values stay as they are."""
+    """The same tree of arrays, constant for `grad`; integers and truth values stay as they are.
+
+    >>> tj.grad(lambda x: x * tj.lax.stop_gradient(x))(3.0)
+    3.0
+    """
 
     def stop(leaf: object) -> object:
         is_scalar = leaf.is_scalar if isinstance(leaf, Tracer) else None

@@ -26,7 +26,13 @@ from tracejit.trace.views import broadcast
 
 @public
 def relu(x: Any) -> Any:
-    """max(x, 0), with derivative 0 at 0."""
+    """max(x, 0), with derivative 0 at 0.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.relu(np.array([-1.0, 0.0, 2.0]))
+    array([0., 0., 2.])
+    """
     value = as_array(x).instruction
     # Written so that NaN stays NaN.
     return lift(where(compare.le(value, fill(value, 0)), fill(value, 0), value))
@@ -34,13 +40,25 @@ def relu(x: Any) -> Any:
 
 @public
 def relu6(x: Any) -> Any:
-    """min(max(x, 0), 6)."""
+    """min(max(x, 0), 6).
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.relu6(np.array([-1.0, 0.0, 2.0]))
+    array([0., 0., 2.])
+    """
     return comparison.minimum(relu(as_array(x)), 6)
 
 
 @public
 def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
-    """x above 0, ``negative_slope * x`` below."""
+    """x above 0, ``negative_slope * x`` below.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.leaky_relu(np.array([-1.0, 0.0, 2.0])).round(4)
+    array([-0.01,  0.  ,  2.  ])
+    """
     array = floating(x)
     return selecting.where(array >= 0, array, array * negative_slope)
 
@@ -53,45 +71,87 @@ def _below(x: Tracer) -> Tracer:
 
 @public
 def elu(x: Any, alpha: Any = 1.0) -> Any:
-    """x above 0, alpha * (e^x - 1) below."""
+    """x above 0, alpha * (e^x - 1) below.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.elu(np.array([-1.0, 0.0, 2.0])).round(4)
+    array([-0.6321,  0.    ,  2.    ])
+    """
     array = floating(x)
     return selecting.where(array > 0, array, exponential.expm1(_below(array)) * alpha)
 
 
 @public
 def celu(x: Any, alpha: Any = 1.0) -> Any:
-    """x above 0, alpha * (e^(x / alpha) - 1) below."""
+    """x above 0, alpha * (e^(x / alpha) - 1) below.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.celu(np.array([-1.0, 0.0, 2.0])).round(4)
+    array([-0.6321,  0.    ,  2.    ])
+    """
     array = floating(x)
     return selecting.where(array > 0, array, exponential.expm1(_below(array) / alpha) * alpha)
 
 
 @public
 def selu(x: Any) -> Any:
-    """The scaled `elu` that keeps mean 0 and variance 1."""
+    """The scaled `elu` that keeps mean 0 and variance 1.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.selu(np.array([-1.0, 0.0, 2.0])).round(4)
+    array([-1.1113,  0.    ,  2.1014])
+    """
     return elu(as_array(x), 1.6732632423543772848170429916717) * 1.0507009873554804934193349852946
 
 
 @public
 def sigmoid(x: Any) -> Any:
-    """1 / (1 + e^-x)."""
+    """1 / (1 + e^-x).
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.sigmoid(np.array([-1.0, 0.0, 2.0])).round(4)
+    array([0.2689, 0.5   , 0.8808])
+    """
     return lift(elementwise_unary.logistic(floating(x).instruction))
 
 
 @public
 def log_sigmoid(x: Any) -> Any:
-    """log(sigmoid(x)), without overflow."""
+    """log(sigmoid(x)), without overflow.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.log_sigmoid(np.array([-1.0, 0.0, 2.0])).round(4)
+    array([-1.3133, -0.6931, -0.1269])
+    """
     return -softplus(-floating(x))
 
 
 @public
 def softplus(x: Any) -> Any:
-    """log(1 + e^x), without overflow."""
+    """log(1 + e^x), without overflow.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.softplus(np.array([-1.0, 0.0, 2.0])).round(4)
+    array([0.3133, 0.6931, 2.1269])
+    """
     return exponential.logaddexp(floating(x), 0)
 
 
 @public
 def silu(x: Any) -> Any:
-    """x * sigmoid(x)."""
+    """x * sigmoid(x).
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.silu(np.array([-1.0, 0.0, 2.0])).round(4)
+    array([-0.2689,  0.    ,  1.7616])
+    """
     array = floating(x)
     return array * sigmoid(array)
 
@@ -101,14 +161,26 @@ swish = silu
 
 @public
 def mish(x: Any) -> Any:
-    """x * tanh(softplus(x))."""
+    """x * tanh(softplus(x)).
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.mish(np.array([-1.0, 0.0, 2.0])).round(4)
+    array([-0.3034,  0.    ,  1.944 ])
+    """
     array = floating(x)
     return array * trigonometric.tanh(softplus(array))
 
 
 @public
 def gelu(x: Any, approximate: bool = True) -> Any:
-    """x times the normal distribution function of x, by default approximated by tanh."""
+    """x times the normal distribution function of x, by default approximated by tanh.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.gelu(np.array([-1.0, 0.0, 2.0])).round(4)
+    array([-0.1588,  0.    ,  1.9546])
+    """
     array = floating(x)
     if approximate:
         inner = (array + array * array * array * 0.044715) * math.sqrt(2 / math.pi)
@@ -119,26 +191,50 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 
 @public
 def soft_sign(x: Any) -> Any:
-    """x / (1 + |x|)."""
+    """x / (1 + |x|).
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.soft_sign(np.array([-1.0, 0.0, 2.0])).round(4)
+    array([-0.5   ,  0.    ,  0.6667])
+    """
     array = floating(x)
     return array / (arithmetic.absolute(array) + 1)
 
 
 @public
 def hard_tanh(x: Any) -> Any:
-    """x limited to [-1, 1]."""
+    """x limited to [-1, 1].
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.hard_tanh(np.array([-1.0, 0.0, 2.0]))
+    array([-1.,  0.,  1.])
+    """
     return selecting.clip(as_array(x), -1, 1)
 
 
 @public
 def hard_sigmoid(x: Any) -> Any:
-    """relu6(x + 3) / 6."""
+    """relu6(x + 3) / 6.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.hard_sigmoid(np.array([-1.0, 0.0, 2.0])).round(4)
+    array([0.3333, 0.5   , 0.8333])
+    """
     return relu6(floating(x) + 3) / 6
 
 
 @public
 def hard_silu(x: Any) -> Any:
-    """x * hard_sigmoid(x)."""
+    """x * hard_sigmoid(x).
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.hard_silu(np.array([-1.0, 0.0, 2.0])).round(4)
+    array([-0.3333,  0.    ,  1.6667])
+    """
     array = floating(x)
     return array * hard_sigmoid(array)
 
@@ -148,7 +244,14 @@ hard_swish = hard_silu
 
 @public
 def glu(x: Any, axis: int = -1) -> Any:
-    """The first half along ``axis`` times the sigmoid of the second."""
+    """The first half along ``axis`` times the sigmoid of the second.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tj.nn.glu([1.0, 2.0, 0.0, 0.0]).round(4)
+    array([0.5, 1. ])
+    """
     array = floating(x)
     (position,) = axes_of("glu", axis, array.ndim)
     half = array.shape[position] // 2
@@ -177,7 +280,14 @@ def _shifted(
 
 @public
 def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
-    """e^x, divided by its sum along ``axis``; 0 where ``where`` leaves elements out."""
+    """e^x, divided by its sum along ``axis``; 0 where ``where`` leaves elements out.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tj.nn.softmax(np.array([-1.0, 0.0, 2.0])).round(4)
+    array([0.042 , 0.1142, 0.8438])
+    """
     shifted, axes, mask = _shifted("softmax", x, axis, where)
     dimensions = shifted.array_shape.dimensions
     weights = elementwise_unary.exp(shifted)
@@ -193,7 +303,14 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
 
 @public
 def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
-    """log(softmax(x)), without underflow; -inf where ``where`` leaves elements out."""
+    """log(softmax(x)), without underflow; -inf where ``where`` leaves elements out.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tj.nn.log_softmax(np.array([-1.0, 0.0, 2.0])).round(4)
+    array([-3.1698, -2.1698, -0.1698])
+    """
     shifted, axes, mask = _shifted("log_softmax", x, axis, where)
     dimensions = shifted.array_shape.dimensions
     total = combined("add", elementwise_unary.exp(shifted), axes, mask)
@@ -208,7 +325,14 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
 def logsumexp(
     a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False, where: Any = None
 ) -> Any:
-    """log(sum(b * e^a)) along ``axis``, without overflow; -inf for nothing but -inf."""
+    """log(sum(b * e^a)) along ``axis``, without overflow; -inf for nothing but -inf.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tj.nn.logsumexp(np.array([-1.0, 0.0, 2.0])).round(4)
+    np.float64(2.1698)
+    """
     value = floating(a).instruction
     dimensions = value.array_shape.dimensions
     axes = axes_of("logsumexp", axis, len(dimensions))
@@ -230,7 +354,14 @@ def logsumexp(
 
 @public
 def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False) -> Any:
-    """log(mean(e^x)) along ``axis``, of the elements where ``where`` holds, without overflow."""
+    """log(mean(e^x)) along ``axis``, of the elements where ``where`` holds, without overflow.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tj.nn.logmeanexp(np.array([-1.0, 0.0, 2.0])).round(4)
+    np.float64(1.0712)
+    """
     value = floating(x)
     kept = np.ones((), bool) if where is None else where
     count = as_array(np.broadcast_to(kept, value.shape)).sum(axis, keepdims=keepdims)
@@ -244,6 +375,10 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = np.float64, axis: int = -1
 
     ``x`` [...] of integers gives [..., num_classes] of ``dtype``, with the classes along ``axis``.
     Raises `DimensionError` for an axis that the result lacks.
+
+    >>> tj.nn.one_hot([0, 2], 3)
+    array([[1., 0., 0.],
+           [0., 0., 1.]])
     """
     labels = as_array(x)
     rank = labels.ndim + 1
@@ -257,7 +392,14 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = np.float64, axis: int = -1
 
 @public
 def standardize(x: Any, axis: Axis = -1, epsilon: Any = 1e-5) -> Any:
-    """Less its mean, divided by its standard deviation along ``axis``."""
+    """Less its mean, divided by its standard deviation along ``axis``.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tj.nn.standardize(np.array([-1.0, 0.0, 2.0])).round(4)
+    array([-1.069 , -0.2673,  1.3363])
+    """
     array = floating(x)
     variance = array.var(axis, keepdims=True)
     return (array - array.mean(axis, keepdims=True)) / arithmetic.sqrt(variance + epsilon)
@@ -265,14 +407,26 @@ def standardize(x: Any, axis: Axis = -1, epsilon: Any = 1e-5) -> Any:
 
 @public
 def squareplus(x: Any, b: Any = 4) -> Any:
-    """(x + √(x² + b)) / 2."""
+    """(x + √(x² + b)) / 2.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.squareplus(np.array([-1.0, 0.0, 2.0])).round(4)
+    array([0.618 , 1.    , 2.4142])
+    """
     array = floating(x)
     return (array + arithmetic.sqrt(array * array + b)) / 2
 
 
 @public
 def sparse_plus(x: Any) -> Any:
-    """0 up to -1, x from 1 on, (x + 1)² / 4 between."""
+    """0 up to -1, x from 1 on, (x + 1)² / 4 between.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.sparse_plus(np.array([-1.0, 0.0, 2.0])).round(4)
+    array([0.  , 0.25, 2.  ])
+    """
     array = floating(x)
     middle = (array + 1) * (array + 1) / 4
     return selecting.where(array <= -1, 0.0, selecting.where(array >= 1, array, middle))
@@ -280,13 +434,25 @@ def sparse_plus(x: Any) -> Any:
 
 @public
 def sparse_sigmoid(x: Any) -> Any:
-    """(x + 1) / 2 limited to [0, 1]."""
+    """(x + 1) / 2 limited to [0, 1].
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.sparse_sigmoid(np.array([-1.0, 0.0, 2.0])).round(4)
+    array([0. , 0.5, 1. ])
+    """
     return selecting.clip((floating(x) + 1) / 2, 0, 1)
 
 
 @public
 def log1mexp(x: Any) -> Any:
-    """log(1 - e^-x) for x > 0, accurate for small and for large x."""
+    """log(1 - e^-x) for x > 0, accurate for small and for large x.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.log1mexp([0.5, 2.0]).round(4)
+    array([-0.9328, -0.1454])
+    """
     array = floating(x)
     small = array <= 0.6931471805599453
     near = selecting.where(small, array, 0.5)
@@ -298,11 +464,23 @@ def log1mexp(x: Any) -> Any:
 
 @public
 def identity(x: Any) -> Any:
-    """x."""
+    """x.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.identity(np.array([-1.0, 0.0, 2.0]))
+    array([-1.,  0.,  2.])
+    """
     return as_array(x)
 
 
 @public
 def tanh(x: Any) -> Any:
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.tanh(np.array([-1.0, 0.0, 2.0])).round(4)
+    array([-0.7616,  0.    ,  0.964 ])
+    """
     return trigonometric.tanh(x)

@@ -89,6 +89,9 @@ def dot_product_attention(
 
     Raises `ShapeError` for arrays that do not fit, `AttributeValueError` for another
     implementation.
+
+    >>> tj.nn.dot_product_attention(*(np.ones((1, 4, 2, 8)),) * 3).shape
+    (1, 4, 2, 8)
     """
     if implementation not in (None, "xla"):
         raise AttributeValueError(

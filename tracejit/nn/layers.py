@@ -37,7 +37,14 @@ def conv(
     feature_group_count: int = 1,
     dimension_numbers: tuple[str, str, str] | None = None,
 ) -> Any:
-    """A convolution of N, spatial…, C with a kernel of spatial…, I, O; other labels if given."""
+    """A convolution of N, spatial…, C with a kernel of spatial…, I, O; other labels if given.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `AttributeValueError` for an option or a size out of range.
+
+    >>> tj.nn.conv(np.arange(4.0).reshape(1, 4, 1), np.ones((2, 1, 1)), padding="VALID").ravel()
+    array([1., 3., 5.])
+    """
     rank = as_array(x).ndim
     if dimension_numbers is None:
         if rank not in _SPATIAL:
@@ -81,7 +88,14 @@ def max_pool(
     strides: Sequence[int] | None = None,
     padding: Padding = "VALID",
 ) -> Any:
-    """The greatest element of each window over N, spatial…, C; the strides are 1 by default."""
+    """The greatest element of each window over N, spatial…, C; the strides are 1 by default.
+
+    Raises `ArgumentError` for what is no array of numbers and `AttributeValueError` for an
+    option or a size out of range.
+
+    >>> tj.nn.max_pool(np.arange(4.0).reshape(1, 4, 1), (2,), (2,)).ravel()
+    array([1., 3.])
+    """
     return _pooled("max", as_array(inputs), window_shape, strides, padding)
 
 
@@ -92,7 +106,14 @@ def min_pool(
     strides: Sequence[int] | None = None,
     padding: Padding = "VALID",
 ) -> Any:
-    """The least element of each window over N, spatial…, C; the strides are 1 by default."""
+    """The least element of each window over N, spatial…, C; the strides are 1 by default.
+
+    Raises `ArgumentError` for what is no array of numbers and `AttributeValueError` for an
+    option or a size out of range.
+
+    >>> tj.nn.min_pool(np.arange(4.0).reshape(1, 4, 1), (2,), (2,)).ravel()
+    array([0., 2.])
+    """
     return _pooled("min", as_array(inputs), window_shape, strides, padding)
 
 
@@ -104,7 +125,14 @@ def avg_pool(
     padding: Padding = "VALID",
     count_include_pad: bool = True,
 ) -> Any:
-    """The mean of each window over N, spatial…, C; with padding counted as 0, or not at all."""
+    """The mean of each window over N, spatial…, C; with padding counted as 0, or not at all.
+
+    Raises `ArgumentError` for what is no array of numbers and `AttributeValueError` for an
+    option or a size out of range.
+
+    >>> tj.nn.avg_pool(np.arange(4.0).reshape(1, 4, 1), (2,), (2,)).ravel()
+    array([0.5, 2.5])
+    """
     x = floating(inputs)
     total = _pooled("add", x, window_shape, strides, padding)
     if count_include_pad:
@@ -131,6 +159,13 @@ def batch_norm(
     One BatchNormTraining. Keep running means of the second and third result for
     `batch_norm_inference`; the variance is the biased one. With ``axis_name`` the batch is that of
     all devices along that axis of a `shard_map`, which have equal parts of it.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `DimensionError` for an axis that the array lacks.
+
+    >>> tj.nn.batch_norm(np.array([[1.0], [3.0]]), np.ones(1), np.zeros(1))[0].round(4)
+    array([[-1.],
+           [ 1.]])
     """
     feature = _feature_axis("batch_norm", x, axis)
     if axis_name is not None:
@@ -150,7 +185,17 @@ def batch_norm(
 def batch_norm_inference(
     x: Any, scale: Any, offset: Any, mean: Any, variance: Any, epsilon: float = 1e-5, axis: int = -1
 ) -> Any:
-    """Normalised per feature by given means and variances. One BatchNormInference."""
+    """Normalised per feature by given means and variances. One BatchNormInference.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `DimensionError` for an axis that the array lacks.
+
+    >>> tj.nn.batch_norm_inference(
+    ...     np.array([[1.0], [3.0]]), np.ones(1), np.zeros(1), np.array([2.0]), np.ones(1)
+    ... ).round(4)
+    array([[-1.],
+           [ 1.]])
+    """
     feature = _feature_axis("batch_norm_inference", x, axis)
     return batch_norm_inference_op(x, scale, offset, mean, variance, epsilon, feature)
 
@@ -159,7 +204,14 @@ def batch_norm_inference(
 def layer_norm(
     x: Any, scale: Any = None, offset: Any = None, axis: Axis = -1, epsilon: float = 1e-5
 ) -> Any:
-    """Normalised to mean 0 and variance 1 along ``axis``, then scaled and moved if asked."""
+    """Normalised to mean 0 and variance 1 along ``axis``, then scaled and moved if asked.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tj.nn.layer_norm(np.array([-1.0, 0.0, 2.0])).round(4)
+    array([-1.069 , -0.2673,  1.3363])
+    """
     array = floating(x)
     centred = array - array.mean(axis, keepdims=True)
     variance = (centred * centred).mean(axis, keepdims=True)
@@ -170,7 +222,14 @@ def layer_norm(
 
 @public
 def rms_norm(x: Any, scale: Any = None, axis: Axis = -1, epsilon: float = 1e-6) -> Any:
-    """Divided by the root of the mean square along ``axis``, then scaled if asked."""
+    """Divided by the root of the mean square along ``axis``, then scaled if asked.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tj.nn.rms_norm(np.array([-1.0, 0.0, 2.0])).round(4)
+    array([-0.7746,  0.    ,  1.5492])
+    """
     array = floating(x)
     made = array / arithmetic.sqrt((array * array).mean(axis, keepdims=True) + epsilon)
     return made if scale is None else made * scale
@@ -183,6 +242,9 @@ def group_norm(
     """N, spatial…, C normalised over space and over each of ``groups`` groups of features.
 
     Raises `ShapeError` when the groups do not divide the features.
+
+    >>> tj.nn.group_norm(np.arange(4.0).reshape(1, 2, 2), 2).ravel().round(2)
+    array([-1., -1.,  1.,  1.])
     """
     array = floating(x)
     features = array.shape[-1] if array.ndim else 0
@@ -197,5 +259,11 @@ def group_norm(
 
 @public
 def instance_norm(x: Any, scale: Any = None, offset: Any = None, epsilon: float = 1e-5) -> Any:
-    """N, spatial…, C normalised over space, each feature by itself."""
+    """N, spatial…, C normalised over space, each feature by itself.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.nn.instance_norm(np.arange(4.0).reshape(1, 2, 2)).ravel().round(2)
+    array([-1., -1.,  1.,  1.])
+    """
     return group_norm(x, as_array(x).shape[-1], scale, offset, epsilon)

@@ -59,7 +59,14 @@ def _bit_order(function: str, bitorder: str) -> np.ndarray:
 
 @implements(np.packbits)
 def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Any:
-    """Truth values along ``axis``, or of the flat array, as bits of uint8, eight in each."""
+    """Truth values along ``axis``, or of the flat array, as bits of uint8, eight in each.
+
+    Raises `ArgumentError` for what is no array of numbers, `ElementTypeError` for an element
+    type that it does not take and `DimensionError` for an axis that the array lacks.
+
+    >>> tnp.packbits([1, 0, 1, 0, 0, 0, 0, 0])
+    array([160], dtype=uint8)
+    """
     x = as_array(a)
     if not x.element_type.is_integral and x.dtype != np.bool_:
         raise ElementTypeError(f"packbits: takes integers and truth values, not {x.dtype}")
@@ -81,6 +88,12 @@ def unpackbits(
     """The bits of uint8 elements as 0 and 1, along ``axis`` or of the flat array.
 
     ``count`` is how many bits are returned, zeros added if needed; a negative one is left off.
+
+    Raises `ArgumentError` for what is no array of numbers, `ElementTypeError` for an element
+    type that it does not take and `DimensionError` for an axis that the array lacks.
+
+    >>> tnp.unpackbits(np.uint8([160]))
+    array([1, 0, 1, 0, 0, 0, 0, 0], dtype=uint8)
     """
     x = as_array(a)
     if x.dtype != np.uint8:

@@ -6,12 +6,13 @@ other operand's shape and element type.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tracejit.errors import DimensionError
+from tracejit.errors import ArgumentError, DimensionError, TracejitError
 from tracejit.graph import Instruction
 from tracejit.ops import comparison, elementwise, elementwise_unary, layout
 from tracejit.ops.constants import CONSTANT, constant
@@ -20,7 +21,7 @@ from tracejit.ops.layout import BROADCAST_IN_DIM
 from tracejit.shapes import ElementType, canonical_dimension
 
 Number = complex | np.generic
-SIGNED_BITS = {8: ElementType.S8, 16: ElementType.S16, 32: ElementType.S32, 64: ElementType.S64}
+SIGNED_BITS = {bits: ElementType(f"s{bits}") for bits in (4, 8, 16, 32, 64)}
 
 
 def fill(like: Instruction, value: Number) -> Instruction:
@@ -77,6 +78,8 @@ def signed_bits(x: Instruction) -> Instruction:
 
 def has_sign(x: Instruction) -> Instruction:
     """Which elements have their sign bit set; -0 has."""
+    if not x.array_shape.element_type.is_signed:
+        return comparison.ne(signed_bits(x), signed_bits(x))
     return is_negative(signed_bits(x))
 
 
@@ -121,9 +124,22 @@ def axes_of(function: str, axis: Axis, rank: int) -> tuple[int, ...]:
     return axes
 
 
+def integer(function: str, name: str, value: Any) -> int:
+    """An argument that must be known and an integer. Raises `ArgumentError` for any other."""
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        if isinstance(error, TracejitError):
+            raise
+        raise ArgumentError(f"{function}: {name} must be an integer, not {value!r}") from None
+
+
 def canonical_axis(function: str, axis: int, rank: int) -> int:
-    """An axis counted from the front. Raises `DimensionError` when it is out of range."""
-    position = axis.__index__()
+    """An axis counted from the front.
+
+    Raises `DimensionError` when it is out of range, `ArgumentError` when it is no integer.
+    """
+    position = integer(function, "axis", axis)
     if not -rank <= position < rank:
         raise DimensionError(
             f"{function}: axis {position} is out of bounds for array of dimension {rank}"

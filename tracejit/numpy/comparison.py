@@ -145,7 +145,7 @@ def _isinf(x: Instruction) -> Instruction:
     if element_type.is_complex:
         real, imaginary = both_parts(x)
         return elementwise.or_(_isinf(real), _isinf(imaginary))
-    if element_type.is_floating and element_type is not ElementType.F8E4M3FN:
+    if element_type.is_floating and element_type.float_format.has_infinity:
         return equals(elementwise_unary.abs(x), np.inf)
     return comparison.ne(x, x) if not element_type.is_floating else fill(is_nan(x), False)
 
@@ -158,7 +158,13 @@ signbit = Ufunc(np.signbit, has_sign)
 
 @implements(np.isposinf)
 def isposinf(x: Any, out: Any = None) -> Any:
-    """Which elements are plus infinity."""
+    """Which elements are plus infinity.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.isposinf([np.inf, 1.0])
+    array([ True, False])
+    """
     value = operand(x).natural
     infinite = elementwise.and_(_isinf(value), comparison.gt(value, fill(value, 0)))
     return finish("isposinf", infinite, out)
@@ -166,6 +172,12 @@ def isposinf(x: Any, out: Any = None) -> Any:
 
 @implements(np.isneginf)
 def isneginf(x: Any, out: Any = None) -> Any:
-    """Which elements are minus infinity."""
+    """Which elements are minus infinity.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.isneginf([-np.inf, 1.0])
+    array([ True, False])
+    """
     value = operand(x).natural
     return finish("isneginf", elementwise.and_(_isinf(value), is_negative(value)), out)

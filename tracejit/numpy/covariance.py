@@ -27,7 +27,15 @@ def cov(
     *,
     dtype: Any = None,
 ) -> Any:
-    """The covariance matrix of variables in rows (in columns, if not ``rowvar``)."""
+    """The covariance matrix of variables in rows (in columns, if not ``rowvar``).
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.cov([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
     rows = manipulation.atleast_2d(m)
     if not rowvar and rows.shape[0] != 1:
         rows = rows.T
@@ -75,7 +83,15 @@ def _observations(fweights: Any, aweights: Any, rows: Tracer) -> Any:
 
 @implements(np.corrcoef)
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
-    """The matrix of correlation coefficients; see `cov`."""
+    """The matrix of correlation coefficients; see `cov`.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.corrcoef([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
     covariance = cov(x, y, rowvar, dtype=dtype)
     if covariance.ndim == 0:
         return covariance / covariance

@@ -48,7 +48,14 @@ def array(
     ndmin: int = 0,
     like: Any = None,
 ) -> Any:
-    """A new array from values, which may be traced: ``np.array([t, 2 * t])``."""
+    """A new array from values, which may be traced: ``np.array([t, 2 * t])``.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.array([[1, 2], [3, 4]], dtype=np.float32)
+    array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
     if copy is not True and isinstance(object, Tracer) and not object.is_scalar:
         if object.ndim >= ndmin and (dtype is None or object.dtype == np.dtype(dtype)):
             return asarray(object, order=order)
@@ -97,6 +104,9 @@ def asarray(
     """The array as it is if it is one of this dtype and lies in this order, else a new one.
 
     Raises `ArgumentError` for ``copy=False`` when a copy is needed.
+
+    >>> tnp.asanyarray([1, 2])
+    array([1, 2])
     """
     require_cpu("asarray", device)
     if copy:
@@ -121,6 +131,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     ``x`` lies in the CPU's memory; the result has its shape and dtype. Raises
     `AttributeValueError` for another ``device``, `ArgumentError` for what has no DLPack, and for
     ``copy=False`` where elements must be copied.
+
+    >>> tnp.from_dlpack(np.arange(3.0))
+    array([0., 1., 2.])
     """
     if not isinstance(x, Tracer) and not hasattr(x, "__dlpack__"):
         raise ArgumentError(f"from_dlpack: {type(x).__name__} has no __dlpack__")
@@ -150,27 +163,52 @@ def _in_order(x: Tracer, order: str) -> Tracer:
 
 @implements(np.ascontiguousarray, creates=True, layout=None)
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
-    """The array as it is if it lies in memory row by row, else a new one; of rank 1 at least."""
+    """The array as it is if it lies in memory row by row, else a new one; of rank 1 at least.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.ascontiguousarray([1, 2])
+    array([1, 2])
+    """
     x = asarray(a, dtype, "C")
     return x if x.ndim else x.reshape(1)
 
 
 @implements(np.asfortranarray, creates=True, layout=None)
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
-    """The array as it is if it lies in memory column by column, else a new one."""
+    """The array as it is if it lies in memory column by column, else a new one.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.asfortranarray([[1, 2], [3, 4]])
+    array([[1, 2],
+           [3, 4]])
+    """
     x = asarray(a, dtype, "F")
     return x if x.ndim else x.reshape(1)
 
 
 @implements(np.copy, creates=True, layout=None)
 def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
-    """A new array with the same elements."""
+    """A new array with the same elements.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.copy([1, 2])
+    array([1, 2])
+    """
     return array(a, order=order)
 
 
 @implements(np.astype, layout=None)
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
-    """The elements as another dtype."""
+    """The elements as another dtype.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.astype(np.array([1.7, -1.7]), np.int32)
+    array([ 1, -1], dtype=int32)
+    """
     require_cpu("astype", device)
     return as_array(x).astype(dtype, copy=copy)
 
@@ -187,7 +225,15 @@ def filled(shape: Any, value: complex, dtype: Any, order: str = "C") -> Tracer:
 def zeros(
     shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> Any:
-    """Filled with 0; float64 by default."""
+    """Filled with 0; float64 by default.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.zeros((2, 2))
+    array([[0., 0.],
+           [0., 0.]])
+    """
     require_cpu("zeros", device)
     return filled(shape, 0, dtype, order)
 
@@ -196,7 +242,15 @@ def zeros(
 def ones(
     shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> Any:
-    """Filled with 1; float64 by default."""
+    """Filled with 1; float64 by default.
+
+    Raises `ArgumentError` for arguments that it does not take and `ShapeError` for shapes that
+    do not fit.
+
+    >>> tnp.ones((2, 2), dtype=np.float32)
+    array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """
     require_cpu("ones", device)
     return filled(shape, 1, dtype, order)
 
@@ -205,7 +259,14 @@ def ones(
 def empty(
     shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> Any:
-    """Filled with 0: a graph has no memory without a value."""
+    """Filled with 0: a graph has no memory without a value.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.empty((2, 3)).shape
+    (2, 3)
+    """
     require_cpu("empty", device)
     return filled(shape, 0, dtype, order)
 
@@ -220,7 +281,15 @@ def full(
     device: Any = None,
     like: Any = None,
 ) -> Any:
-    """Filled with a value, which may be traced; of its dtype by default."""
+    """Filled with a value, which may be traced; of its dtype by default.
+
+    Raises `ArgumentError` for what is no array of numbers and `AttributeValueError` for an
+    option or a size out of range.
+
+    >>> tnp.full((2, 2), 7)
+    array([[7, 7],
+           [7, 7]])
+    """
     require_cpu("full", device)
     value = operand(fill_value)
     made = value.natural if dtype is None else value.to(element_type_of(dtype))
@@ -262,7 +331,13 @@ def zeros_like(
     *,
     device: Any = None,
 ) -> Any:
-    """Filled with 0, of the array's shape and dtype."""
+    """Filled with 0, of the array's shape and dtype.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.zeros_like(np.array([3.0]))
+    array([0.])
+    """
     require_cpu("zeros_like", device)
     return _filled_like(a, 0, dtype, order, shape)
 
@@ -277,7 +352,13 @@ def ones_like(
     *,
     device: Any = None,
 ) -> Any:
-    """Filled with 1, of the array's shape and dtype."""
+    """Filled with 1, of the array's shape and dtype.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.ones_like(np.array([3, 4]))
+    array([1, 1])
+    """
     require_cpu("ones_like", device)
     return _filled_like(a, 1, dtype, order, shape)
 
@@ -292,7 +373,13 @@ def empty_like(
     *,
     device: Any = None,
 ) -> Any:
-    """Filled with 0, of the array's shape and dtype."""
+    """Filled with 0, of the array's shape and dtype.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.empty_like(np.float32([1, 2])).dtype
+    dtype('float32')
+    """
     require_cpu("empty_like", device)
     return _filled_like(prototype, 0, dtype, order, shape)
 
@@ -308,7 +395,13 @@ def full_like(
     *,
     device: Any = None,
 ) -> Any:
-    """Filled with a value, of the array's shape and dtype."""
+    """Filled with a value, of the array's shape and dtype.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.full_like(np.zeros(2), 7)
+    array([7., 7.])
+    """
     require_cpu("full_like", device)
     sizes, wanted = _like(a, dtype, shape)
     return _in_order_of(a, order, full(sizes, fill_value, wanted))
@@ -316,7 +409,15 @@ def full_like(
 
 @implements(np.meshgrid, creates=True)
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
-    """Coordinate arrays of a grid; ``indexing`` 'xy' has the second coordinate along the rows."""
+    """Coordinate arrays of a grid; ``indexing`` 'xy' has the second coordinate along the rows.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.meshgrid([1, 2], [3, 4])
+    (array([[1, 2],
+           [1, 2]]), array([[3, 3],
+           [4, 4]]))
+    """
     if indexing not in ("xy", "ij"):
         raise AttributeValueError(f"meshgrid: indexing must be 'xy' or 'ij', not {indexing!r}")
     rank = len(xi)
@@ -335,7 +436,16 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 @implements(np.vander)
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
-    """The powers of ``x`` in columns, the highest first unless ``increasing``."""
+    """The powers of ``x`` in columns, the highest first unless ``increasing``.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `ConcretizationError` for an option that is unknown while tracing.
+
+    >>> tnp.vander([1, 2, 3], 2)
+    array([[1, 1],
+           [2, 1],
+           [3, 1]])
+    """
     points = as_array(x)
     if points.ndim != 1:
         raise ShapeError(f"vander: the array {points.shape} must have one dimension")
@@ -350,7 +460,16 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 
 @implements(np.copyto)
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-    """Writes ``src`` to ``dst``, where ``where`` holds."""
+    """Writes ``src`` to ``dst``, where ``where`` holds.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> x = np.zeros(2)
+    >>> tj.jit(lambda x: tnp.copyto(x, 3.0), mutates=0)(x)
+    >>> x
+    array([3., 3.])
+    """
     given = operand(src)
     is_number = given.type is int and isinstance(dst, Tracer) and dst.element_type.is_integral
     made = given.to(dst.element_type) if is_number else given.natural

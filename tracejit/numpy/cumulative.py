@@ -17,6 +17,7 @@ from tracejit.ops.windows import cumulative
 from tracejit.shapes import ElementType, Shape
 from tracejit.trace.convert import converted, operand
 from tracejit.trace.public import implements
+from tracejit.trace.result_layouts import as_first
 from tracejit.trace.tracer import lift
 
 
@@ -43,33 +44,70 @@ def running(name: str, x: Instruction, axis: int) -> Instruction:
     return converted(cumulative(name, wide, position), element_type)
 
 
-@implements(np.cumsum)
+@implements(np.cumsum, layout=as_first)
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-    """The sums of each element and all before it along ``axis``, or of the flat array."""
+    """The sums of each element and all before it along ``axis``, or of the flat array.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.cumsum([[1, 2], [3, 4]], axis=0)
+    array([[1, 2],
+           [4, 6]])
+    """
     return _accumulated("add", a, axis, dtype, out)
 
 
-@implements(np.cumprod)
+@implements(np.cumprod, layout=as_first)
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-    """The products of each element and all before it along ``axis``, or of the flat array."""
+    """The products of each element and all before it along ``axis``, or of the flat array.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.cumprod([1, 2, 3, 4])
+    array([ 1,  2,  6, 24])
+    """
     return _accumulated("mul", a, axis, dtype, out)
 
 
 @implements(np.nancumsum)
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-    """`cumsum` with NaN counted as 0."""
+    """`cumsum` with NaN counted as 0.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.nancumsum([2.0, np.nan, 3.0])
+    array([2., 2., 5.])
+    """
     return _accumulated("add", a, axis, dtype, out, 0)
 
 
 @implements(np.nancumprod)
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-    """`cumprod` with NaN counted as 1."""
+    """`cumprod` with NaN counted as 1.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.nancumprod([2.0, np.nan, 3.0])
+    array([2., 2., 6.])
+    """
     return _accumulated("mul", a, axis, dtype, out, 1)
 
 
 @implements(np.diff)
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """The differences of neighbours along ``axis``, taken ``n`` times."""
+    """The differences of neighbours along ``axis``, taken ``n`` times.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit, `DimensionError` for an axis that the array lacks and `AttributeValueError` for an
+    option or a size out of range.
+
+    >>> tnp.diff([1, 4, 9], n=2)
+    array([2])
+    """
     if n < 0:
         raise AttributeValueError(f"diff: n must not be negative, not {n}")
     x = lift(operand(a).natural, False)
@@ -103,7 +141,13 @@ def _edge(value: Any, dimensions: tuple[int, ...], axis: int) -> Any:
 
 @implements(np.ediff1d)
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """The differences of neighbours in the flat array, between ``to_begin`` and ``to_end``."""
+    """The differences of neighbours in the flat array, between ``to_begin`` and ``to_end``.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.ediff1d([1, 4, 9], to_end=0)
+    array([3, 5, 0])
+    """
     x = manipulation.ravel(ary)
     parts = [] if to_begin is None else [manipulation.ravel(to_begin).astype(x.dtype)]
     parts.append(arithmetic.subtract(x[1:], x[:-1]))
@@ -114,7 +158,14 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 @implements(np.trapezoid)
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    """The integral of samples by the trapezoidal rule."""
+    """The integral of samples by the trapezoidal rule.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.trapezoid([1.0, 2.0, 3.0], dx=0.5)
+    np.float64(2.0)
+    """
     samples = lift(operand(y).natural, False)
     position = canonical_axis("trapezoid", axis, samples.ndim)
     later = samples[along(position, slice(1, None))]
@@ -139,7 +190,14 @@ def cumulative_sum(
     out: Any = None,
     include_initial: bool = False,
 ) -> Any:
-    """`cumsum` along an axis, which may be left out for one dimension only."""
+    """`cumsum` along an axis, which may be left out for one dimension only.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `DimensionError` for an axis that the array lacks.
+
+    >>> tnp.cumulative_sum([2, 3], include_initial=True)
+    array([0, 2, 5])
+    """
     return _with_initial("cumulative_sum", cumsum, x, axis, dtype, out, include_initial, 0)
 
 
@@ -153,7 +211,14 @@ def cumulative_prod(
     out: Any = None,
     include_initial: bool = False,
 ) -> Any:
-    """`cumprod` along an axis, which may be left out for one dimension only."""
+    """`cumprod` along an axis, which may be left out for one dimension only.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `DimensionError` for an axis that the array lacks.
+
+    >>> tnp.cumulative_prod([2, 3], include_initial=True)
+    array([1, 2, 6])
+    """
     return _with_initial("cumulative_prod", cumprod, x, axis, dtype, out, include_initial, 1)
 
 
@@ -180,6 +245,9 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 
     Spacings are numbers, or vectors of coordinates, one for all axes or one for each. Raises
     `ShapeError` when an axis has fewer than edge_order + 1 elements.
+
+    >>> tnp.gradient([1.0, 4.0, 9.0])
+    array([3., 4., 5.])
     """
     if edge_order not in (1, 2):
         raise AttributeValueError(f"gradient: edge_order must be 1 or 2, not {edge_order}")

@@ -40,7 +40,15 @@ def eye(
     device: Any = None,
     like: Any = None,
 ) -> Any:
-    """1 on the diagonal number ``k`` and 0 elsewhere."""
+    """1 on the diagonal number ``k`` and 0 elsewhere.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `ConcretizationError` for an option that is unknown while tracing.
+
+    >>> tnp.eye(2, 3, k=1)
+    array([[0., 1., 0.],
+           [0., 0., 1.]])
+    """
     require_cpu("eye", device)
     mask = _diagonal_mask(int(N), int(N if M is None else M), int(k), "EQ")
     return lift(converted(mask, element_type_of(np.float64 if dtype is None else dtype)), False)
@@ -48,13 +56,29 @@ def eye(
 
 @implements(np.identity, creates=True)
 def identity(n: int, dtype: Any = None, *, like: Any = None) -> Any:
-    """The identity matrix."""
+    """The identity matrix.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `ConcretizationError` for an option that is unknown while tracing.
+
+    >>> tnp.identity(2)
+    array([[1., 0.],
+           [0., 1.]])
+    """
     return eye(n, dtype=dtype)
 
 
 @implements(np.tri, creates=True)
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: Any = None) -> Any:
-    """1 on and below the diagonal number ``k`` and 0 above."""
+    """1 on and below the diagonal number ``k`` and 0 above.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `ConcretizationError` for an option that is unknown while tracing.
+
+    >>> tnp.tri(2)
+    array([[1., 0.],
+           [1., 1.]])
+    """
     mask = _diagonal_mask(int(N), int(N if M is None else M), int(k), "LE")
     return lift(converted(mask, element_type_of(np.float64 if dtype is None else dtype)), False)
 
@@ -70,19 +94,40 @@ def _triangle(m: Any, k: int, direction: str) -> Tracer:
 
 @implements(np.tril)
 def tril(m: Any, k: int = 0) -> Any:
-    """The array with 0 above the diagonal number ``k``."""
+    """The array with 0 above the diagonal number ``k``.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.tril([[1, 2], [3, 4]])
+    array([[1, 0],
+           [3, 4]])
+    """
     return _triangle(m, k, "LE")
 
 
 @implements(np.triu)
 def triu(m: Any, k: int = 0) -> Any:
-    """The array with 0 below the diagonal number ``k``."""
+    """The array with 0 below the diagonal number ``k``.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.triu([[1, 2], [3, 4]])
+    array([[1, 2],
+           [0, 4]])
+    """
     return _triangle(m, k, "GE")
 
 
 @implements(np.diagonal)
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """The elements whose places along two axes differ by ``offset``: a view, only to be read."""
+    """The elements whose places along two axes differ by ``offset``: a view, only to be read.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `DimensionError` for an axis that the array lacks.
+
+    >>> tnp.diagonal([[1, 2], [3, 4]])
+    array([1, 4])
+    """
     x = as_array(a)
     if x.ndim < 2:
         raise ShapeError(f"diagonal: array {x.shape} must have two dimensions")
@@ -92,7 +137,15 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 @implements(np.diag)
 def diag(v: Any, k: int = 0) -> Any:
-    """A matrix with a vector on its diagonal number ``k``, or the diagonal of a matrix."""
+    """A matrix with a vector on its diagonal number ``k``, or the diagonal of a matrix.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.diag([1, 2])
+    array([[1, 0],
+           [0, 2]])
+    """
     x = as_array(v)
     if x.ndim == 2:
         return diagonal(x, k)
@@ -106,7 +159,14 @@ def diag(v: Any, k: int = 0) -> Any:
 
 @implements(np.diagflat)
 def diagflat(v: Any, k: int = 0) -> Any:
-    """`diag` of the flat array."""
+    """`diag` of the flat array.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.diagflat([[1, 2]])
+    array([[1, 0],
+           [0, 2]])
+    """
     return diag(ravel(v), k)
 
 
@@ -114,13 +174,30 @@ def diagflat(v: Any, k: int = 0) -> Any:
 def trace(
     a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
 ) -> Any:
-    """The sum along a diagonal."""
+    """The sum along a diagonal.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `DimensionError` for an axis that the array lacks.
+
+    >>> tnp.trace([[1, 2], [3, 4]])
+    np.int64(5)
+    """
     return reduced("add", diagonal(a, offset, axis1, axis2), -1, dtype, out)
 
 
 @implements(np.fill_diagonal)
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
-    """Writes ``val`` to the diagonal of an array whose dimensions are equal."""
+    """Writes ``val`` to the diagonal of an array whose dimensions are equal.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> x = np.zeros((2, 2))
+    >>> tj.jit(lambda x: tnp.fill_diagonal(x, 1.0), mutates=0)(x)
+    >>> x
+    array([[1., 0.],
+           [0., 1.]])
+    """
     require_traced("fill_diagonal", a)
     if a.ndim < 2 or (a.ndim > 2 and len(set(a.shape)) > 1):
         raise ShapeError(f"fill_diagonal: array {a.shape} must be a matrix or have equal sizes")

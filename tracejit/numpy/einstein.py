@@ -38,6 +38,12 @@ def einsum(
 
     Takes an ellipsis, letters that repeat within an operand (a diagonal), operands followed by
     lists of numbers, and any number of operands, contracted in pairs in a greedy order.
+
+    Raises `ArgumentError` for what is no array of numbers and `AttributeValueError` for an
+    option or a size out of range.
+
+    >>> tnp.einsum("ij,jk->ik", [[1.0, 2.0]], [[3.0], [4.0]])
+    array([[11.]])
     """
     subscripts, arrays = _spelled(operands)
     values = [operand(a) for a in arrays]
@@ -192,7 +198,13 @@ def _dropped(term: Labelled, other: Labelled) -> Labelled:
 
 @implements(np.einsum_path)
 def einsum_path(*operands: Any, optimize: Any = "greedy") -> Any:
-    """The order in which `einsum` would contract, and NumPy's report on it."""
+    """The order in which `einsum` would contract, and NumPy's report on it.
+
+    Raises `ArgumentError` for arguments that it does not take.
+
+    >>> tnp.einsum_path("ij,jk->ik", np.ones((2, 3)), np.ones((3, 4)))[0]
+    ['einsum_path', (0, 1)]
+    """
     shapes: list[Any] = [
         np.broadcast_to(np.zeros((), item.dtype), item.shape) if isinstance(item, Tracer) else item
         for item in operands

@@ -120,7 +120,14 @@ def _transformed(
 def fft(
     a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
 ) -> Any:
-    """The discrete Fourier transform along ``axis``, cut or padded with zeros to ``n``."""
+    """The discrete Fourier transform along ``axis``, cut or padded with zeros to ``n``.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.fft.fft([1.0, 0.0, 0.0, 0.0])
+    array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j])
+    """
     return _transformed("fft", a, n, axis, norm, out, "FFT")
 
 
@@ -128,7 +135,14 @@ def fft(
 def ifft(
     a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
 ) -> Any:
-    """The inverse of `fft`."""
+    """The inverse of `fft`.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.fft.ifft([4.0, 0.0, 0.0, 0.0])
+    array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j])
+    """
     return _transformed("ifft", a, n, axis, norm, out, "IFFT")
 
 
@@ -136,7 +150,14 @@ def ifft(
 def rfft(
     a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
 ) -> Any:
-    """The half of a real array's spectrum that is not redundant: n // 2 + 1 numbers."""
+    """The half of a real array's spectrum that is not redundant: n // 2 + 1 numbers.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.fft.rfft([1.0, 2.0, 1.0, 2.0])
+    array([ 6.+0.j,  0.+0.j, -2.+0.j])
+    """
     return _transformed("rfft", a, n, axis, norm, out, "RFFT")
 
 
@@ -144,7 +165,14 @@ def rfft(
 def irfft(
     a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
 ) -> Any:
-    """The inverse of `rfft`: ``n`` real numbers, by default twice as many as given, less two."""
+    """The inverse of `rfft`: ``n`` real numbers, by default twice as many as given, less two.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.fft.irfft([4.0, 0.0, 0.0])
+    array([1., 1., 1., 1.])
+    """
     return _transformed("irfft", a, n, axis, norm, out, "IRFFT")
 
 
@@ -152,7 +180,14 @@ def irfft(
 def hfft(
     a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
 ) -> Any:
-    """The real spectrum of an array whose second half mirrors the given one, conjugated."""
+    """The real spectrum of an array whose second half mirrors the given one, conjugated.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.fft.hfft([1.0, 0.0, 0.0])
+    array([1., 1., 1., 1.])
+    """
     return irfft(np.conjugate(as_array(a)), n, axis, _swapped("hfft", norm), out)
 
 
@@ -160,7 +195,14 @@ def hfft(
 def ihfft(
     a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
 ) -> Any:
-    """The inverse of `hfft`."""
+    """The inverse of `hfft`.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.fft.ihfft([4.0, 0.0, 0.0, 0.0])
+    array([1.-0.j, 1.-0.j, 1.-0.j])
+    """
     made = rfft(a, n, axis, _swapped("ihfft", norm))
     return finish("ihfft", conj(made.instruction), out)
 
@@ -243,19 +285,40 @@ def _one_by_one(
 
 @implements(np.fft.fftn)
 def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Any:
-    """`fft` over several axes, by default all."""
+    """`fft` over several axes, by default all.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.fft.fftn(np.ones((2, 2)))
+    array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]])
+    """
     return _transformed_all("fftn", a, s, axes, norm, out, "FFT")
 
 
 @implements(np.fft.ifftn)
 def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Any:
-    """The inverse of `fftn`."""
+    """The inverse of `fftn`.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.fft.ifftn(np.ones((2, 2)))
+    array([[1.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]])
+    """
     return _transformed_all("ifftn", a, s, axes, norm, out, "IFFT")
 
 
 @implements(np.fft.rfftn)
 def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Any:
-    """`rfft` over the last of the axes, `fft` over the others."""
+    """`rfft` over the last of the axes, `fft` over the others.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.fft.rfftn(np.ones((2, 2)))
+    array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]])
+    """
     return _transformed_all("rfftn", a, s, axes, norm, out, "RFFT")
 
 
@@ -263,7 +326,14 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, out:
 def irfftn(
     a: Any, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None
 ) -> Any:
-    """The inverse of `rfftn`."""
+    """The inverse of `rfftn`.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.fft.irfftn([[4.0, 0.0], [0.0, 0.0]])
+    array([[1., 1.],
+           [1., 1.]])
+    """
     return _transformed_all("irfftn", a, s, axes, norm, out, "IRFFT")
 
 
@@ -271,7 +341,14 @@ def irfftn(
 def fft2(
     a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None
 ) -> Any:
-    """`fftn` over the last two axes."""
+    """`fftn` over the last two axes.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.fft.fft2([[1.0, 0.0], [0.0, 0.0]])
+    array([[1.+0.j, 1.+0.j],
+           [1.+0.j, 1.+0.j]])
+    """
     return _transformed_all("fft2", a, s, axes, norm, out, "FFT")
 
 
@@ -279,7 +356,14 @@ def fft2(
 def ifft2(
     a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None
 ) -> Any:
-    """`ifftn` over the last two axes."""
+    """`ifftn` over the last two axes.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.fft.ifft2([[4.0, 0.0], [0.0, 0.0]])
+    array([[1.+0.j, 1.+0.j],
+           [1.+0.j, 1.+0.j]])
+    """
     return _transformed_all("ifft2", a, s, axes, norm, out, "IFFT")
 
 
@@ -287,7 +371,14 @@ def ifft2(
 def rfft2(
     a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None
 ) -> Any:
-    """`rfftn` over the last two axes."""
+    """`rfftn` over the last two axes.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.fft.rfft2([[1.0, 2.0], [1.0, 2.0]])
+    array([[ 6.+0.j, -2.+0.j],
+           [ 0.+0.j,  0.+0.j]])
+    """
     return _transformed_all("rfft2", a, s, axes, norm, out, "RFFT")
 
 
@@ -295,13 +386,26 @@ def rfft2(
 def irfft2(
     a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None
 ) -> Any:
-    """`irfftn` over the last two axes."""
+    """`irfftn` over the last two axes.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.fft.irfft2([[4.0, 0.0], [0.0, 0.0]])
+    array([[1., 1.],
+           [1., 1.]])
+    """
     return _transformed_all("irfft2", a, s, axes, norm, out, "IRFFT")
 
 
 @implements(np.fft.fftfreq, creates=True)
 def fftfreq(n: int, d: Any = 1.0, device: Any = None, *, dtype: Any = None) -> Any:
-    """The frequencies of the results of `fft` of ``n`` samples, ``d`` apart."""
+    """The frequencies of the results of `fft` of ``n`` samples, ``d`` apart.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.fft.fftfreq(4, d=0.5)
+    array([ 0. ,  0.5, -1. , -0.5])
+    """
     require_cpu("fftfreq", device)
     made = adopted(np.fft.fftfreq(n)) / d
     return made if dtype is None else made.astype(dtype)
@@ -309,7 +413,13 @@ def fftfreq(n: int, d: Any = 1.0, device: Any = None, *, dtype: Any = None) -> A
 
 @implements(np.fft.rfftfreq, creates=True)
 def rfftfreq(n: int, d: Any = 1.0, device: Any = None, *, dtype: Any = None) -> Any:
-    """The frequencies of the results of `rfft` of ``n`` samples, ``d`` apart."""
+    """The frequencies of the results of `rfft` of ``n`` samples, ``d`` apart.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.fft.rfftfreq(4, d=0.5)
+    array([0. , 0.5, 1. ])
+    """
     require_cpu("rfftfreq", device)
     made = adopted(np.fft.rfftfreq(n)) / d
     return made if dtype is None else made.astype(dtype)
@@ -324,13 +434,27 @@ def _shifts(x: Any, axes: Any, sign: int) -> tuple[tuple[int, ...], tuple[int, .
 
 @implements(np.fft.fftshift)
 def fftshift(x: Any, axes: Any = None) -> Any:
-    """The frequency zero moved from the front to the middle."""
+    """The frequency zero moved from the front to the middle.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.fft.fftshift([0, 1, 2, 3])
+    array([2, 3, 0, 1])
+    """
     array = as_array(x)
     return roll(array, *_shifts(array, axes, 1))
 
 
 @implements(np.fft.ifftshift)
 def ifftshift(x: Any, axes: Any = None) -> Any:
-    """The inverse of `fftshift`."""
+    """The inverse of `fftshift`.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.fft.ifftshift([2, 3, 0, 1])
+    array([0, 1, 2, 3])
+    """
     array = as_array(x)
     return roll(array, *_shifts(array, axes, -1))

@@ -38,7 +38,14 @@ def _each(function: Callable[..., Any], columns: Sequence[Tracer]) -> Any:
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """``func1d`` of every vector along ``axis``; what it returns stands in the axis's place."""
+    """``func1d`` of every vector along ``axis``; what it returns stands in the axis's place.
+
+    Raises `ArgumentError` for what is no array of numbers, `DimensionError` for an axis that
+    the array lacks and `ConcretizationError` for an option that is unknown while tracing.
+
+    >>> tnp.apply_along_axis(np.sum, 0, [[1.0, 2.0], [3.0, 4.0]])
+    array([4., 6.])
+    """
     x = as_array(arr)
     position = canonical_axis("apply_along_axis", axis, x.ndim)
     rows = manipulation.moveaxis(x, position, -1)
@@ -61,7 +68,14 @@ def _result(value: Any) -> Any:
 
 @implements(np.apply_over_axes)
 def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
-    """``func(x, axis)`` for one axis after the other; axes it drops come back with size 1."""
+    """``func(x, axis)`` for one axis after the other; axes it drops come back with size 1.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.apply_over_axes(np.sum, np.ones((2, 3)), (0, 1))
+    array([[6.]])
+    """
     x = as_array(a)
     for axis in axes_of("apply_over_axes", axes, x.ndim):
         made = as_array(func(x, axis))
@@ -81,6 +95,12 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
 
     Every function is called on the whole array. One function more than conditions is for the
     places where none holds; else these are 0.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `AttributeValueError` for an option or a size out of range.
+
+    >>> tnp.piecewise(np.array([-1.0, 2.0]), [np.array([True, False])], [0.0, 1.0])
+    array([0., 1.])
     """
     array = as_array(x)
     conditions = _conditions(array, condlist)
@@ -115,14 +135,27 @@ def _piece(function: Any, array: Tracer, args: Any, kw: Any) -> Any:
 def fromfunction(
     function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
 ) -> Any:
-    """``function`` of the coordinate arrays of a shape."""
+    """``function`` of the coordinate arrays of a shape.
+
+    Raises `ArgumentError` for arguments that it does not take.
+
+    >>> tnp.fromfunction(lambda i, j: i + 10 * j, (2, 2))
+    array([[ 0., 10.],
+           [ 1., 11.]])
+    """
     kwargs.pop("like", None)
     return function(*np.indices(tuple(shape), dtype=dtype), **kwargs)
 
 
 @implements(np.fromiter, creates=True)
 def fromiter(iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
-    """The array of an iterator's values, traced numbers included."""
+    """The array of an iterator's values, traced numbers included.
+
+    Raises `ArgumentError` for arguments that it does not take.
+
+    >>> tnp.fromiter(range(3), dtype=np.int32)
+    array([0, 1, 2], dtype=int32)
+    """
     items = [item for _, item in zip(range(count), iter, strict=False)] if count >= 0 else [*iter]
     if 0 <= count != len(items):
         raise AttributeValueError(f"fromiter: iterator too short: {len(items)} of {count} items")
@@ -135,6 +168,9 @@ class vectorize:
     Arguments are stretched to one shape, and the function is called for every element: recorded
     once, as the body of a loop, when there are many. With a ``signature`` such as '(n),(n)->()'
     it is called for every array of the core dimensions.
+
+    >>> tnp.vectorize(lambda a, b: a + 2 * b)([1.0, 2.0], 3.0)
+    array([7., 8.])
     """
 
     def __init__(

@@ -22,20 +22,44 @@ from tracejit.trace.tracer import Tracer
 
 @implements(np.indices, creates=True)
 def indices(dimensions: Sequence[int], dtype: Any = int, sparse: bool = False) -> Any:
-    """For each dimension of a shape an array of the places along it."""
+    """For each dimension of a shape an array of the places along it.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.indices((2, 2))
+    array([[[0, 0],
+            [1, 1]],
+    <BLANKLINE>
+           [[0, 1],
+            [0, 1]]])
+    """
     make: Any = np.indices
     return adopted(make(tuple(dimensions), dtype, sparse))
 
 
 @implements(np.diag_indices, creates=True)
 def diag_indices(n: int, ndim: int = 2) -> Any:
-    """The places on the main diagonal of an array of ``ndim`` dimensions of size ``n``."""
+    """The places on the main diagonal of an array of ``ndim`` dimensions of size ``n``.
+
+    Raises `ArgumentError` for arguments that it does not take and `ConcretizationError` for an
+    option that is unknown while tracing.
+
+    >>> tnp.diag_indices(2)
+    (array([0, 1]), array([0, 1]))
+    """
     return adopted(np.diag_indices(n, ndim))
 
 
 @implements(np.diag_indices_from)
 def diag_indices_from(arr: Any) -> Any:
-    """The places on the main diagonal of an array whose dimensions are equal."""
+    """The places on the main diagonal of an array whose dimensions are equal.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.diag_indices_from(np.ones((2, 2)))
+    (array([0, 1]), array([0, 1]))
+    """
     x = as_array(arr)
     if x.ndim < 2 or len(set(x.shape)) != 1:
         raise ShapeError(f"diag_indices_from: array {x.shape} must have two or more equal sizes")
@@ -44,13 +68,27 @@ def diag_indices_from(arr: Any) -> Any:
 
 @implements(np.tril_indices, creates=True)
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> Any:
-    """The places on and below diagonal number ``k`` of an n by m matrix."""
+    """The places on and below diagonal number ``k`` of an n by m matrix.
+
+    Raises `ArgumentError` for arguments that it does not take and `ConcretizationError` for an
+    option that is unknown while tracing.
+
+    >>> tnp.tril_indices(2)
+    (array([0, 1, 1]), array([0, 0, 1]))
+    """
     return adopted(np.tril_indices(n, k, m))
 
 
 @implements(np.triu_indices, creates=True)
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> Any:
-    """The places on and above diagonal number ``k`` of an n by m matrix."""
+    """The places on and above diagonal number ``k`` of an n by m matrix.
+
+    Raises `ArgumentError` for arguments that it does not take and `ConcretizationError` for an
+    option that is unknown while tracing.
+
+    >>> tnp.triu_indices(2)
+    (array([0, 0, 1]), array([0, 1, 1]))
+    """
     return adopted(np.triu_indices(n, k, m))
 
 
@@ -63,28 +101,57 @@ def _matrix_sizes(function: str, arr: Any) -> tuple[int, ...]:
 
 @implements(np.tril_indices_from)
 def tril_indices_from(arr: Any, k: int = 0) -> Any:
-    """The places on and below diagonal number ``k`` of a matrix."""
+    """The places on and below diagonal number ``k`` of a matrix.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.tril_indices_from(np.ones((2, 2)))
+    (array([0, 1, 1]), array([0, 0, 1]))
+    """
     rows, columns = _matrix_sizes("tril_indices_from", arr)
     return tril_indices(rows, k, columns)
 
 
 @implements(np.triu_indices_from)
 def triu_indices_from(arr: Any, k: int = 0) -> Any:
-    """The places on and above diagonal number ``k`` of a matrix."""
+    """The places on and above diagonal number ``k`` of a matrix.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.triu_indices_from(np.ones((2, 2)))
+    (array([0, 0, 1]), array([0, 1, 1]))
+    """
     rows, columns = _matrix_sizes("triu_indices_from", arr)
     return triu_indices(rows, k, columns)
 
 
 @implements(np.mask_indices, creates=True)
 def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0) -> Any:
-    """The places of an n by n matrix that ``mask_func``, np.triu or its like, leaves standing."""
+    """The places of an n by n matrix that ``mask_func``, np.triu or its like, leaves standing.
+
+    Raises `ArgumentError` for arguments that it does not take and `ConcretizationError` for an
+    option that is unknown while tracing.
+
+    >>> tnp.mask_indices(2, np.triu)
+    (array([0, 0, 1]), array([0, 1, 1]))
+    """
     mask = known("mask_indices", mask_func(np.ones((n, n), int), k), "use np.where")
     return adopted(np.nonzero(mask))
 
 
 @implements(np.ix_)
 def ix_(*args: Any) -> Any:
-    """Vectors, each along a dimension of its own, that index every combination of places."""
+    """Vectors, each along a dimension of its own, that index every combination of places.
+
+    Raises `ArgumentError` for what is no array of numbers and `AttributeValueError` for an
+    option or a size out of range.
+
+    >>> tnp.ix_([0, 2], [1])
+    (array([[0],
+           [2]]), array([[1]]))
+    """
     made = []
     for position, arg in enumerate(args):
         x = as_array(arg)
@@ -129,6 +196,12 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
     """The places along each dimension that flat indices into an array of ``shape`` mean.
 
     Unknown indices out of range are clamped.
+
+    Raises `ArgumentError` for what is no array of numbers and `StaticIndexError` for a place
+    out of range.
+
+    >>> tnp.unravel_index([2, 3], (2, 3))
+    (array([0, 1]), array([2, 0]))
     """
     sizes = (int(shape),) if np.ndim(shape) == 0 else tuple(int(size) for size in shape)
     rest = _checked("unravel_index", indices, math.prod(sizes), "raise")
@@ -144,6 +217,12 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     """The flat index that places along each dimension mean. Unknown ones are clamped.
 
     ``mode`` is 'raise', 'wrap' or 'clip', for all dimensions or one for each.
+
+    Raises `AttributeValueError` for an option or a size out of range and `StaticIndexError` for
+    a place out of range.
+
+    >>> tnp.ravel_multi_index(([0, 1], [2, 0]), (2, 3))
+    array([2, 3])
     """
     sizes = tuple(int(size) for size in dims)
     if len(multi_index) != len(sizes):
@@ -237,7 +316,11 @@ for _like, _made in ((np.mgrid, mgrid), (np.ogrid, ogrid), (np.r_, r_), (np.c_, 
 
 
 class ndenumerate:
-    """Iterates over (place, element) of an array, as ``np.ndenumerate``."""
+    """Iterates over (place, element) of an array, as ``np.ndenumerate``.
+
+    >>> list(tnp.ndenumerate([5, 6]))
+    [((0,), np.int64(5)), ((1,), np.int64(6))]
+    """
 
     def __init__(self, arr: Any) -> None:
         self._array = arr if isinstance(arr, Tracer) else np.asarray(arr)

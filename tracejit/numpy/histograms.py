@@ -55,6 +55,9 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: Any 
     ``check=True``. Raises
     `ShapeError` for arrays of other ranks, `AttributeValueError` for known negative numbers, and
     `ConcretizationError` without a length for unknown ones.
+
+    >>> tnp.bincount([0, 2, 2], minlength=4)
+    array([1, 0, 2, 0])
     """
     places = as_array(x)
     if places.ndim != 1:
@@ -127,7 +130,15 @@ def _bounds(function: str, a: Tracer, range: Any) -> tuple[Tracer, Tracer]:
 
 @implements(np.histogram_bin_edges)
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    """The edges that `histogram` uses; a rule by name needs known elements."""
+    """The edges that `histogram` uses; a rule by name needs known elements.
+
+    Raises `ArgumentError` for what is no array of numbers, `AttributeValueError` for an option
+    or a size out of range and `ConcretizationError` for an option that is unknown while
+    tracing.
+
+    >>> tnp.histogram_bin_edges([0.0, 4.0], bins=4)
+    array([0., 1., 2., 3., 4.])
+    """
     return _edges("histogram_bin_edges", _numbers(a), bins, range)[0]
 
 
@@ -165,6 +176,13 @@ def histogram(
 
     ``bins`` is a number, or the edges, which may be traced. ``density`` divides by the total and
     the widths.
+
+    Raises `ArgumentError` for what is no array of numbers, `AttributeValueError` for an option
+    or a size out of range and `ConcretizationError` for an option that is unknown while
+    tracing.
+
+    >>> tnp.histogram([1.0, 2.0, 2.5], bins=2)
+    (array([1, 2]), array([1.  , 1.75, 2.5 ]))
     """
     x = _numbers(a)
     given = None if weights is None else ravel(_weights("histogram", weights, as_array(a)))
@@ -184,7 +202,16 @@ def histogramdd(
     density: bool | None = None,
     weights: Any = None,
 ) -> Any:
-    """(counts, edges): the histogram of points, given as rows or as a list of coordinates."""
+    """(counts, edges): the histogram of points, given as rows or as a list of coordinates.
+
+    Raises `ArgumentError` for what is no array of numbers, `AttributeValueError` for an option
+    or a size out of range and `ConcretizationError` for an option that is unknown while
+    tracing.
+
+    >>> tnp.histogramdd([[0.0, 0.0], [1.0, 1.0]], bins=2)[0]
+    array([[0., 0.],
+           [0., 2.]])
+    """
     if isinstance(sample, list | tuple):
         columns = [_numbers(column) for column in sample]
     else:
@@ -231,7 +258,16 @@ def histogram2d(
     density: bool | None = None,
     weights: Any = None,
 ) -> Any:
-    """(counts, x edges, y edges): the histogram of points in the plane."""
+    """(counts, x edges, y edges): the histogram of points in the plane.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit, `AttributeValueError` for an option or a size out of range and `ConcretizationError`
+    for an option that is unknown while tracing.
+
+    >>> tnp.histogram2d([0.0, 1.0], [0.0, 1.0], bins=2)[0]
+    array([[1., 0.],
+           [0., 1.]])
+    """
     first, second = as_array(x), as_array(y)
     if first.shape != second.shape:
         raise ShapeError(f"histogram2d: x {first.shape} and y {second.shape} must be equally long")

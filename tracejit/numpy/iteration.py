@@ -21,10 +21,21 @@ from tracejit.trace.public import enter, implements
 from tracejit.trace.table import find_traced
 from tracejit.trace.tracer import Tracer
 from tracejit.trace.views import Permute, Strides
+from tracejit.tracebacks import names_misuse
 
 
 class broadcast:
-    """The shape that arrays have together, and their elements side by side: ``np.broadcast``."""
+    """The shape that arrays have together, and their elements side by side: ``np.broadcast``.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.broadcast(np.ones((3, 1)), np.ones(4)).shape
+    (3, 4)
+    """
+
+    def __new__(cls, *args: Any) -> Any:
+        """NumPy's own where nothing is traced."""
+        return np.broadcast(*args) if find_traced(args) is None else super().__new__(cls)
 
     def __init__(self, *args: Any) -> None:
         shapes = [operand(value).dimensions for value in args]
@@ -54,11 +65,15 @@ class broadcast:
         return next(self._rest)
 
 
+@names_misuse
 def nditer(op: Any, flags: Any = (), op_flags: Any = None, **kwargs: Any) -> Any:
     """The elements of arrays to be read one by one, as they lie in memory: ``np.nditer``.
 
     Elements of one array that can be written to (``op_flags=['readwrite']``) are views. Raises
     `UnsupportedError` for other flags on traced arrays.
+
+    >>> [x + 1 for x in tnp.nditer(np.arange(2))]
+    [np.int64(1), np.int64(2)]
     """
     if find_traced(op) is None:
         return np.nditer(op, flags, op_flags, **kwargs)

@@ -10,8 +10,16 @@ import numpy as np
 
 from tracejit.errors import AttributeValueError, DimensionError, ElementTypeError, ShapeError
 from tracejit.numpy.building import along, axes_of, canonical_axis
-from tracejit.numpy.manipulation import as_array, atleast_1d, atleast_2d, atleast_3d, ravel
+from tracejit.numpy.manipulation import (
+    as_array,
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    moveaxis,
+    ravel,
+)
 from tracejit.numpy.places import take_places
+from tracejit.numpy.sizes import known
 from tracejit.numpy.storing import finish
 from tracejit.ops import layout
 from tracejit.ops.constants import iota
@@ -19,6 +27,7 @@ from tracejit.shapes import ElementType, Shape, element_type_of
 from tracejit.trace.convert import operand, stretch
 from tracejit.trace.promotion import result_dtype
 from tracejit.trace.public import implements
+from tracejit.trace.result_layouts import by_rows, joined
 from tracejit.trace.table import Traced
 from tracejit.trace.tracer import Tracer, lift
 
@@ -31,7 +40,7 @@ def _parts(function: str, arrays: Any) -> list[Any]:
     return parts
 
 
-@implements(np.concatenate)
+@implements(np.concatenate, layout=joined)
 def concatenate(
     arrays: Any,
     /,
@@ -41,7 +50,13 @@ def concatenate(
     dtype: Any = None,
     casting: Any = "same_kind",
 ) -> Any:
-    """The arrays one after the other along ``axis``; flattened first if that is None."""
+    """The arrays one after the other along ``axis``; flattened first if that is None.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.concat([[1, 2], [3]])
+    array([1, 2, 3])
+    """
     operands = [operand(a) for a in _parts("concatenate", arrays)]
     common = result_dtype(o.type for o in operands) if dtype is None else dtype
     for one in operands:
@@ -71,7 +86,15 @@ def stack(
     dtype: Any = None,
     casting: Any = "same_kind",
 ) -> Any:
-    """The arrays side by side along a new dimension."""
+    """The arrays side by side along a new dimension.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.stack([[1, 2], [3, 4]], axis=1)
+    array([[1, 3],
+           [2, 4]])
+    """
     parts = _parts("stack", arrays)
     shapes = {operand(p).dimensions for p in parts}
     if len(shapes) > 1:
@@ -86,7 +109,14 @@ def stack(
 
 @implements(np.vstack)
 def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
-    """The arrays below each other, vectors as rows."""
+    """The arrays below each other, vectors as rows.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.row_stack([[1, 2], [3, 4]])
+    array([[1, 2],
+           [3, 4]])
+    """
     parts = [atleast_2d(a) for a in _parts("vstack", tup)]
     return concatenate(parts, 0, dtype=dtype, casting=casting)
 
@@ -96,27 +126,54 @@ row_stack = vstack
 
 @implements(np.hstack)
 def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
-    """The arrays beside each other."""
+    """The arrays beside each other.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.hstack([[1, 2], [3]])
+    array([1, 2, 3])
+    """
     parts = [atleast_1d(a) for a in _parts("hstack", tup)]
     return concatenate(parts, min(parts[0].ndim - 1, 1), dtype=dtype, casting=casting)
 
 
 @implements(np.dstack)
 def dstack(tup: Any) -> Any:
-    """The arrays behind each other along a third dimension."""
+    """The arrays behind each other along a third dimension.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.dstack([[1, 2], [3, 4]])
+    array([[[1, 3],
+            [2, 4]]])
+    """
     return concatenate([atleast_3d(a) for a in _parts("dstack", tup)], 2)
 
 
 @implements(np.column_stack)
 def column_stack(tup: Any) -> Any:
-    """The arrays beside each other, vectors as columns."""
+    """The arrays beside each other, vectors as columns.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.column_stack([[1, 2], [3, 4]])
+    array([[1, 3],
+           [2, 4]])
+    """
     parts = [as_array(a) for a in _parts("column_stack", tup)]
     return concatenate([p[:, None] if p.ndim == 1 else atleast_2d(p) for p in parts], 1)
 
 
 @implements(np.block)
 def block(arrays: Any) -> Any:
-    """An array from nested lists of blocks, the innermost joined along the last dimension."""
+    """An array from nested lists of blocks, the innermost joined along the last dimension.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.block([[np.eye(2), np.zeros((2, 1))]])
+    array([[1., 0., 0.],
+           [0., 1., 0.]])
+    """
     depth = _depth(arrays)
     rank = max(depth, max(operand(leaf).dimensions.__len__() for leaf in _leaves(arrays)))
     return _block(arrays, depth, rank)
@@ -141,7 +198,14 @@ def _block(arrays: Any, depth: int, rank: int) -> Any:
 
 @implements(np.append)
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """``values`` after ``arr``, both flattened if ``axis`` is None."""
+    """``values`` after ``arr``, both flattened if ``axis`` is None.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.append([1, 2], [3, 4])
+    array([1, 2, 3, 4])
+    """
     x, more = as_array(arr), as_array(values)
     if axis is None:
         x, more = x.reshape(-1), more.reshape(-1)
@@ -150,7 +214,15 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 
 @implements(np.array_split)
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """Views of the parts between the given places, or of that many parts about equally long."""
+    """Views of the parts between the given places, or of that many parts about equally long.
+
+    Raises `ArgumentError` for what is no array of numbers, `DimensionError` for an axis that
+    the array lacks, `AttributeValueError` for an option or a size out of range and
+    `ConcretizationError` for an option that is unknown while tracing.
+
+    >>> tnp.array_split(np.arange(5), 2)
+    [array([0, 1, 2]), array([3, 4])]
+    """
     x = as_array(ary)
     position = canonical_axis("array_split", axis, x.ndim)
     total = x.shape[position]
@@ -167,7 +239,15 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
 @implements(np.split)
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """`array_split`, but raises `ShapeError` unless equal parts come out."""
+    """`array_split`, but raises `ShapeError` unless equal parts come out.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit, `DimensionError` for an axis that the array lacks and `ConcretizationError` for an
+    option that is unknown while tracing.
+
+    >>> tnp.split(np.arange(4), 2)
+    [array([0, 1]), array([2, 3])]
+    """
     if np.ndim(indices_or_sections) == 0:
         dimensions = operand(ary).dimensions
         total = dimensions[canonical_axis("split", axis, len(dimensions))]
@@ -180,25 +260,56 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
 @implements(np.hsplit)
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """`split` along the second dimension, of a vector along its only one."""
+    """`split` along the second dimension, of a vector along its only one.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit, `DimensionError` for an axis that the array lacks and `ConcretizationError` for an
+    option that is unknown while tracing.
+
+    >>> tnp.hsplit(np.arange(4), 2)
+    [array([0, 1]), array([2, 3])]
+    """
     return split(ary, indices_or_sections, 1 if len(operand(ary).dimensions) > 1 else 0)
 
 
 @implements(np.vsplit)
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """`split` along the first dimension."""
+    """`split` along the first dimension.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit, `DimensionError` for an axis that the array lacks and `ConcretizationError` for an
+    option that is unknown while tracing.
+
+    >>> tnp.vsplit(np.ones((4, 1)), 2)[0].shape
+    (2, 1)
+    """
     return split(ary, indices_or_sections, 0)
 
 
 @implements(np.dsplit)
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """`split` along the third dimension."""
+    """`split` along the third dimension.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit, `DimensionError` for an axis that the array lacks and `ConcretizationError` for an
+    option that is unknown while tracing.
+
+    >>> [part.shape for part in tnp.dsplit(np.ones((1, 1, 4)), 2)]
+    [(1, 1, 2), (1, 1, 2)]
+    """
     return split(ary, indices_or_sections, 2)
 
 
 @implements(np.unstack)
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
-    """Views of the slices along ``axis``."""
+    """Views of the slices along ``axis``.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.unstack([[1, 2], [3, 4]])
+    (array([1, 2]), array([3, 4]))
+    """
     array = as_array(x)
     position = canonical_axis("unstack", axis, array.ndim)
     return tuple(array[along(position, i)] for i in range(array.shape[position]))
@@ -206,7 +317,15 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
 @implements(np.flip)
 def flip(m: Any, axis: Any = None) -> Any:
-    """A view with the elements along ``axis``, by default along all, in reverse order."""
+    """A view with the elements along ``axis``, by default along all, in reverse order.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.flip([[1, 2], [3, 4]], axis=1)
+    array([[2, 1],
+           [4, 3]])
+    """
     x = as_array(m)
     axes = axes_of("flip", axis, x.ndim)
     return x[tuple(slice(None, None, -1) if d in axes else slice(None) for d in range(x.ndim))]
@@ -214,19 +333,43 @@ def flip(m: Any, axis: Any = None) -> Any:
 
 @implements(np.fliplr)
 def fliplr(m: Any) -> Any:
-    """Left and right exchanged: the second dimension reversed."""
+    """Left and right exchanged: the second dimension reversed.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.fliplr([[1, 2], [3, 4]])
+    array([[2, 1],
+           [4, 3]])
+    """
     return flip(m, 1)
 
 
 @implements(np.flipud)
 def flipud(m: Any) -> Any:
-    """Up and down exchanged: the first dimension reversed."""
+    """Up and down exchanged: the first dimension reversed.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.flipud([[1, 2], [3, 4]])
+    array([[3, 4],
+           [1, 2]])
+    """
     return flip(m, 0)
 
 
 @implements(np.rot90)
 def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
-    """Turned by ``k`` quarters in the plane of two axes."""
+    """Turned by ``k`` quarters in the plane of two axes.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.rot90([[1, 2], [3, 4]])
+    array([[2, 4],
+           [1, 3]])
+    """
     x = as_array(m)
     first, second = axes_of("rot90", tuple(axes), x.ndim)
     turns = k % 4
@@ -239,7 +382,14 @@ def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
 
 @implements(np.roll)
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """Moved by ``shift`` along ``axis``, what leaves at the end coming back at the start."""
+    """Moved by ``shift`` along ``axis``, what leaves at the end coming back at the start.
+
+    Raises `ArgumentError` for what is no array of numbers, `DimensionError` for an axis that
+    the array lacks and `StaticIndexError` for a place out of range.
+
+    >>> tnp.roll([1, 2, 3], 1)
+    array([3, 1, 2])
+    """
     x = as_array(a)
     if axis is None:
         return roll(ravel(x), shift, 0).reshape(x.shape)
@@ -274,9 +424,17 @@ def _rolled(x: Tracer, shift: Any, axis: int) -> Tracer:
     return lift(layout.concatenate(parts, axis))
 
 
-@implements(np.tile)
+@implements(np.tile, layout=by_rows)
 def tile(A: Any, reps: Any) -> Any:
-    """The array repeated ``reps`` times along each dimension."""
+    """The array repeated ``reps`` times along each dimension.
+
+    Raises `ArgumentError` for what is no array of numbers, `AttributeValueError` for an option
+    or a size out of range and `ConcretizationError` for an option that is unknown while
+    tracing.
+
+    >>> tnp.tile([1, 2], 2)
+    array([1, 2, 1, 2])
+    """
     x = as_array(A)
     times = (int(reps),) if np.ndim(reps) == 0 else tuple(int(r) for r in reps)
     rank = max(len(times), x.ndim)
@@ -290,9 +448,17 @@ def tile(A: Any, reps: Any) -> Any:
     return lift(layout.reshape(made, total), False)
 
 
-@implements(np.repeat)
+@implements(np.repeat, layout=by_rows)
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
-    """Each element repeated, by one number for all or one for each, along ``axis``."""
+    """Each element repeated, by one number for all or one for each, along ``axis``.
+
+    Raises `ArgumentError` for what is no array of numbers, `DimensionError` for an axis that
+    the array lacks, `AttributeValueError` for an option or a size out of range and
+    `ConcretizationError` for an option that is unknown while tracing.
+
+    >>> tnp.repeat([1, 2], 2)
+    array([1, 1, 2, 2])
+    """
     x = as_array(a)
     if axis is None:
         x, axis = ravel(x), 0
@@ -313,42 +479,100 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
 
 @implements(np.delete)
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
-    """Without the elements at known places along ``axis``."""
+    """Without the elements at known places along ``axis``, or at one place, known or not.
+
+    Raises `ArgumentError` for what is no array of numbers, `ElementTypeError` for an element
+    type that it does not take, `DimensionError` for an axis that the array lacks and
+    `ConcretizationError` for an option that is unknown while tracing.
+
+    >>> tnp.delete([1, 2, 3, 4], [0, 2])
+    array([2, 4])
+    """
     x = as_array(arr)
     if axis is None:
         x, axis = ravel(x), 0
     position = canonical_axis("delete", axis, x.ndim)
-    kept = np.delete(np.arange(x.shape[position]), obj)
+    total = x.shape[position]
+    if isinstance(obj, Tracer):
+        if obj.ndim == 0:
+            place = _from_front("delete", obj, total)
+            rest = np.arange(max(total - 1, 0))
+            return x[along(position, rest + (rest >= place))]
+        obj = known("delete", obj, "delete at a single place, or select with a mask")
+    kept = np.delete(np.arange(total), obj)
     return lift(take_places(x.instruction, kept, position))
 
 
 @implements(np.insert)
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """With ``values`` before the elements at known places along ``axis``."""
+    """With ``values`` before the elements at known places along ``axis``, or before one place,
+    known or not.
+
+    Raises `ArgumentError` for what is no array of numbers, `ElementTypeError` for an element
+    type that it does not take and `DimensionError` for an axis that the array lacks.
+
+    >>> tnp.insert([1, 2, 3], 1, 9)
+    array([1, 9, 2, 3])
+    """
     x = as_array(arr)
     if axis is None:
         x, axis = ravel(x), 0
     position = canonical_axis("insert", axis, x.ndim)
     total = x.shape[position]
+    place = None
+    if isinstance(obj, Tracer):
+        if obj.ndim == 0:
+            place, obj = _from_front("insert", obj, total), 0
+        else:
+            obj = known("insert", obj, "insert at a single place, or join slices of known sizes")
+    update = lift(operand(values).to(x.element_type), False)
+    places = np.arange(total + 1)[obj] if isinstance(obj, slice) else np.asarray(obj)
+    if places.size == 1 and places.dtype.kind in "iu":
+        # As many as there are values along the axis; those of a number's place have it first.
+        update = update[(None,) * (x.ndim - update.ndim)]
+        if places.ndim == 0:
+            update = moveaxis(update, 0, position)
+        obj = [np.insert(np.arange(total), places, -1).argmin()] * update.shape[position]
     marked = np.insert(np.arange(total), obj, -1)
-    if np.ndim(obj) == 0 and not isinstance(obj, slice):
-        given = as_array(values)
-        length = given.shape[position] if given.ndim == x.ndim else 1
-        marked = np.insert(np.arange(total), [int(obj)] * length, -1)
-    new = int((marked == -1).sum())
+    new = len(marked) - total
     dimensions = tuple(new if d == position else size for d, size in enumerate(x.shape))
-    update = operand(values).to(x.element_type)
-    if np.ndim(obj) == 0 and not isinstance(obj, slice) and 1 < update.array_shape.rank < x.ndim:
-        # NumPy puts the values of a single place along the axis first.
-        update = as_array(lift(update, False)).instruction
-    both = layout.concatenate([x.instruction, stretch("insert", update, dimensions)], position)
+    both = layout.concatenate(
+        [x.instruction, stretch("insert", update.instruction, dimensions)], position
+    )
+    if place is not None:
+        before = np.arange(total + new)
+        order = np.where(
+            before < place,
+            before,
+            np.where(before < place + new, total + before - place, before - new),
+        )
+        return lift(both, False)[along(position, order)]
     order = np.where(marked == -1, total + np.cumsum(marked == -1) - 1, marked)
     return lift(take_places(both, order, position))
 
 
+def _from_front(function: str, place: Tracer, total: int) -> Tracer:
+    """An unknown place along a dimension of ``total`` elements, counted from the front.
+
+    Raises `ElementTypeError` unless it is an integer.
+    """
+    if not place.element_type.is_integral:
+        raise ElementTypeError(f"{function}: a place must be an integer, not {place.dtype}")
+    made: Any = np.where(place < 0, place + total, place)
+    return lift(operand(made).natural, False)
+
+
 @implements(np.resize)
 def resize(a: Any, new_shape: Any) -> Any:
-    """The elements repeated, or cut off, to fill another shape."""
+    """The elements repeated, or cut off, to fill another shape.
+
+    Raises `ArgumentError` for what is no array of numbers and `AttributeValueError` for an
+    option or a size out of range.
+
+    >>> tnp.resize([1, 2, 3], (2, 2))
+    array([[1, 2],
+           [3, 1]])
+    """
     x = ravel(a)
     sizes = (int(new_shape),) if np.ndim(new_shape) == 0 else tuple(int(s) for s in new_shape)
     if any(size < 0 for size in sizes):

@@ -25,7 +25,15 @@ from tracejit.trace.tracer import Tracer, lift
 
 @linear(np.linalg.pinv)
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Any:
-    """The pseudo-inverses; singular values up to ``rcond`` times the largest count as zero."""
+    """The pseudo-inverses; singular values up to ``rcond`` times the largest count as zero.
+
+    Raises `ArgumentError` for arguments that it does not take and `MatrixError` for arrays that
+    are no such matrices.
+
+    >>> tnp.linalg.pinv([[2.0, 0.0], [0.0, 0.0]])
+    array([[0.5, 0. ],
+           [0. , 0. ]])
+    """
     array = matrices_of("pinv", a, square=hermitian)
     if rcond is None:
         given = 1e-15 if rtol is np._NoValue else rtol
@@ -48,7 +56,14 @@ def _like(array: Tracer, *dimensions: int) -> Shape:
 
 @linear(np.linalg.lstsq)
 def lstsq(a: Any, b: Any, rcond: float | None = None) -> Any:
-    """(x, residuals, rank, singular values) of the least squares problem a x = b."""
+    """(x, residuals, rank, singular values) of the least squares problem a x = b.
+
+    Raises `ArgumentError` for what is no array of numbers and `MatrixError` for arrays that are
+    no such matrices.
+
+    >>> tnp.linalg.lstsq([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]], [1.0, 3.0, 5.0])[0].round(6)
+    array([1., 2.])
+    """
     left, right = common("lstsq", a, b)
     if left.ndim != 2 or right.ndim not in (1, 2):
         raise MatrixError(
@@ -89,7 +104,13 @@ def _rank(values: Tracer, relative: Any) -> Any:
 
 @linear(np.linalg.matrix_rank)
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
-    """The number of singular values above ``tol``, or above ``rtol`` times the largest."""
+    """The number of singular values above ``tol``, or above ``rtol`` times the largest.
+
+    Raises `ArgumentError` for arguments that it does not take.
+
+    >>> tnp.linalg.matrix_rank([[1.0, 2.0], [2.0, 4.0]])
+    np.int64(1)
+    """
     if rtol is not None and tol is not None:
         raise AttributeValueError("matrix_rank: tol and rtol cannot both be set")
     (array,) = common("matrix_rank", A)

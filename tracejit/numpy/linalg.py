@@ -24,7 +24,7 @@ from tracejit.errors import AttributeValueError, MatrixError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.lax import factorizations
 from tracejit.numpy import arithmetic, diagonals, norms, products
-from tracejit.numpy.building import axes_of
+from tracejit.numpy.building import axes_of, integer
 from tracejit.numpy.least_squares import lstsq, matrix_rank, pinv
 from tracejit.numpy.manipulation import as_array, broadcast_to, matrix_transpose
 from tracejit.numpy.matrices import (
@@ -92,7 +92,15 @@ def _unit(shape: Shape) -> Tracer:
 
 @linear(np.linalg.cholesky)
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
-    """l with l l^H = a, or u with u^H u = a, of the triangle of ``a`` that is read."""
+    """l with l l^H = a, or u with u^H u = a, of the triangle of ``a`` that is read.
+
+    Raises `ArgumentError` for arguments that it does not take and `MatrixError` for arrays that
+    are no such matrices.
+
+    >>> tnp.linalg.cholesky([[4.0, 2.0], [2.0, 5.0]])
+    array([[2., 0.],
+           [1., 2.]])
+    """
     array = matrices_of("cholesky", a, square=True)
     return lift(ops.cholesky(array.instruction, not upper), False)
 
@@ -102,6 +110,12 @@ def solve(a: Any, b: Any) -> Any:
     """x with a x = b; ``b`` is a vector where it has one dimension, else a batch of matrices.
 
     Where ``a`` is what `cholesky` made, or its transpose, the system is solved as triangular.
+
+    Raises `ArgumentError` for what is no array of numbers and `MatrixError` for arrays that are
+    no such matrices.
+
+    >>> tnp.linalg.solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 8.0])
+    array([1., 2.])
     """
     left, right = common("solve", a, b)
     require_matrices("solve", left, square=True)
@@ -139,20 +153,42 @@ def _factor(a: Tracer) -> tuple[Instruction | None, bool]:
 
 @linear(np.linalg.inv)
 def inv(a: Any) -> Any:
-    """The inverse matrices."""
+    """The inverse matrices.
+
+    Raises `ArgumentError` for arguments that it does not take and `MatrixError` for arrays that
+    are no such matrices.
+
+    >>> tnp.linalg.inv([[2.0, 0.0], [0.0, 4.0]])
+    array([[0.5 , 0.  ],
+           [0.  , 0.25]])
+    """
     array = matrices_of("inv", a, square=True)
     return factorizations.solve(array, _unit(array.instruction.array_shape))[0]
 
 
 @linear(np.linalg.det)
 def det(a: Any) -> Any:
-    """The determinants."""
+    """The determinants.
+
+    Raises `ArgumentError` for arguments that it does not take and `MatrixError` for arrays that
+    are no such matrices.
+
+    >>> tnp.linalg.det([[1.0, 2.0], [3.0, 5.0]]).round(6)
+    np.float64(-1.0)
+    """
     return factorizations.det(matrices_of("det", a, square=True))[0]
 
 
 @linear(np.linalg.slogdet)
 def slogdet(a: Any) -> Any:
-    """(sign, logabsdet): the determinants are ``sign * exp(logabsdet)``."""
+    """(sign, logabsdet): the determinants are ``sign * exp(logabsdet)``.
+
+    Raises `ArgumentError` for arguments that it does not take and `MatrixError` for arrays that
+    are no such matrices.
+
+    >>> tnp.linalg.slogdet([[2.0, 0.0], [0.0, 0.5]])
+    SlogdetResult(sign=np.float64(1.0), logabsdet=np.float64(0.0))
+    """
     return SlogdetResult(*factorizations.slogdet(matrices_of("slogdet", a, square=True)))
 
 
@@ -164,7 +200,14 @@ def _is_lower(function: str, uplo: str) -> bool:
 
 @linear(np.linalg.eigh)
 def eigh(a: Any, UPLO: str = "L") -> Any:
-    """(eigenvalues, eigenvectors) of Hermitian matrices, of whose triangles one is read."""
+    """(eigenvalues, eigenvectors) of Hermitian matrices, of whose triangles one is read.
+
+    Raises `ArgumentError` for arguments that it does not take and `MatrixError` for arrays that
+    are no such matrices.
+
+    >>> tnp.linalg.eigh([[2.0, 0.0], [0.0, 3.0]]).eigenvalues
+    array([2., 3.])
+    """
     array = matrices_of("eigh", a, square=True)
     lower = _is_lower("eigh", UPLO)
     return EighResult(*(factorizations.eigh_lower if lower else factorizations.eigh_upper)(array))
@@ -172,7 +215,14 @@ def eigh(a: Any, UPLO: str = "L") -> Any:
 
 @linear(np.linalg.eigvalsh)
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:
-    """The eigenvalues of Hermitian matrices, ascending."""
+    """The eigenvalues of Hermitian matrices, ascending.
+
+    Raises `ArgumentError` for arguments that it does not take and `MatrixError` for arrays that
+    are no such matrices.
+
+    >>> tnp.linalg.eigvalsh([[2.0, 1.0], [1.0, 2.0]]).round(6)
+    array([1., 3.])
+    """
     array = matrices_of("eigvalsh", a, square=True)
     lower = _is_lower("eigvalsh", UPLO)
     return (factorizations.eigvalsh_lower if lower else factorizations.eigvalsh_upper)(array)[0]
@@ -180,13 +230,27 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
 
 @linear(np.linalg.eig)
 def eig(a: Any) -> Any:
-    """(eigenvalues, eigenvectors) of general matrices, complex always."""
+    """(eigenvalues, eigenvectors) of general matrices, complex always.
+
+    Raises `ArgumentError` for arguments that it does not take and `MatrixError` for arrays that
+    are no such matrices.
+
+    >>> tnp.linalg.eig([[2.0, 0.0], [0.0, 3.0]]).eigenvalues
+    array([2., 3.])
+    """
     return EigResult(*factorizations.eig(matrices_of("eig", a, square=True)))
 
 
 @linear(np.linalg.eigvals)
 def eigvals(a: Any) -> Any:
-    """The eigenvalues of general matrices, complex always."""
+    """The eigenvalues of general matrices, complex always.
+
+    Raises `ArgumentError` for arguments that it does not take and `MatrixError` for arrays that
+    are no such matrices.
+
+    >>> tnp.linalg.eigvals([[0.0, 1.0], [-1.0, 0.0]])
+    array([0.+1.j, 0.-1.j])
+    """
     return factorizations.eigvals(matrices_of("eigvals", a, square=True))[0]
 
 
@@ -197,6 +261,12 @@ def svd(
     """(U, S, Vh) with a = U S Vh, or S alone.
 
     Only ``full_matrices=False`` has a derivative, unless ``a`` is square.
+
+    Raises `ArgumentError` for arguments that it does not take and `MatrixError` for arrays that
+    are no such matrices.
+
+    >>> tnp.linalg.svd([[3.0, 0.0], [0.0, 4.0]]).S
+    array([4., 3.])
     """
     array = matrices_of("svd", a, square=hermitian)
     array = hermitian_of(array) if hermitian else array
@@ -208,7 +278,14 @@ def svd(
 
 @linear(np.linalg.svdvals)
 def svdvals(x: Any, /) -> Any:
-    """The singular values, descending."""
+    """The singular values, descending.
+
+    Raises `ArgumentError` for arguments that it does not take and `MatrixError` for arrays that
+    are no such matrices.
+
+    >>> tnp.linalg.svdvals([[3.0, 0.0], [0.0, 4.0]])
+    array([4., 3.])
+    """
     return factorizations.svdvals(matrices_of("svdvals", x))[0]
 
 
@@ -217,6 +294,13 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     """(Q, R) with a = Q R; R alone for mode r, (h, tau) for raw.
 
     Modes complete (unless it is reduced too) and raw have no derivative.
+
+    Raises `ArgumentError` for arguments that it does not take and `MatrixError` for arrays that
+    are no such matrices.
+
+    >>> tnp.linalg.qr([[3.0, 1.0], [4.0, 2.0]]).R.round(4)
+    array([[-5. , -2.2],
+           [ 0. ,  0.4]])
     """
     array = matrices_of("qr", a)
     rows, columns = array.shape[-2:]
@@ -232,7 +316,14 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
 @linear(np.linalg.cond)
 def cond(x: Any, p: Any = None) -> Any:
-    """The condition numbers in the norm ``p``; infinite for singular matrices."""
+    """The condition numbers in the norm ``p``; infinite for singular matrices.
+
+    Raises `ArgumentError` for arguments that it does not take and `MatrixError` for arrays that
+    are no such matrices.
+
+    >>> tnp.linalg.cond(np.diag([4.0, 2.0]))
+    np.float64(2.0)
+    """
     array = matrices_of("cond", x)
     if 0 in array.shape[-2:]:
         raise MatrixError("cond: is not defined on empty arrays")
@@ -248,20 +339,41 @@ def cond(x: Any, p: Any = None) -> Any:
 
 @linear(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """The norm of vectors or matrices. Its derivative at zero is zero."""
+    """The norm of vectors or matrices. Its derivative at zero is zero.
+
+    Raises `ArgumentError` for arguments that it does not take and `DimensionError` for an axis
+    that the array lacks.
+
+    >>> tnp.linalg.norm([3.0, 4.0])
+    np.float64(5.0)
+    """
     return norms.norm(x, ord, axis, keepdims)
 
 
 @linear(np.linalg.vector_norm)
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-    """The norm of vectors along one axis, several, or all."""
+    """The norm of vectors along one axis, several, or all.
+
+    Raises `ArgumentError` for arguments that it does not take and `DimensionError` for an axis
+    that the array lacks.
+
+    >>> tnp.linalg.vector_norm([3.0, 4.0])
+    np.float64(5.0)
+    """
     array = norms.floating(x)
     return norms.vector_norm(array, ord, axes_of("vector_norm", axis, array.ndim), keepdims)
 
 
 @linear(np.linalg.matrix_norm)
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    """The norm of the matrices in the last two axes."""
+    """The norm of the matrices in the last two axes.
+
+    Raises `ArgumentError` for arguments that it does not take and `MatrixError` for arrays that
+    are no such matrices.
+
+    >>> tnp.linalg.matrix_norm([[3.0, 0.0], [0.0, 4.0]])
+    np.float64(5.0)
+    """
     array = norms.floating(x)
     require_matrices("matrix_norm", array, square=False)
     return norms.matrix_norm(array, ord, (array.ndim - 2, array.ndim - 1), keepdims)
@@ -269,10 +381,18 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 @linear(np.linalg.matrix_power)
 def matrix_power(a: Any, n: int) -> Any:
-    """``a`` multiplied by itself, ``n`` a Python integer; negative powers are of the inverse."""
+    """``a`` multiplied by itself, ``n`` a Python integer; negative powers are of the inverse.
+
+    Raises `ArgumentError` for arguments that it does not take, `MatrixError` for arrays that
+    are no such matrices and `ConcretizationError` for an option that is unknown while tracing.
+
+    >>> tnp.linalg.matrix_power([[1, 1], [0, 1]], 3)
+    array([[1, 3],
+           [0, 1]])
+    """
     array = as_array(a)
     require_matrices("matrix_power", array, square=True)
-    exponent = n.__index__()
+    exponent = integer("matrix_power", "n", n)
     if exponent == 0:
         return _unit(array.instruction.array_shape)
     if exponent < 0:
@@ -289,7 +409,14 @@ def matrix_power(a: Any, n: int) -> Any:
 
 @linear(np.linalg.multi_dot)
 def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Any:
-    """The product of matrices, in the order that takes the fewest multiplications."""
+    """The product of matrices, in the order that takes the fewest multiplications.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.linalg.multi_dot([np.ones((1, 2)), np.ones((2, 3)), np.ones((3, 1))])
+    array([[6.]])
+    """
     given = [as_array(a) for a in arrays]
     if len(given) < 2:
         raise AttributeValueError("multi_dot: expecting at least two arrays")
@@ -336,7 +463,14 @@ def _in_best_order(arrays: Sequence[Tracer]) -> Tracer:
 
 @linear(np.linalg.tensorinv)
 def tensorinv(a: Any, ind: int = 2) -> Any:
-    """The inverse for `tensordot` over the first ``ind`` axes."""
+    """The inverse for `tensordot` over the first ``ind`` axes.
+
+    Raises `ArgumentError` for arguments that it does not take and `MatrixError` for arrays that
+    are no such matrices.
+
+    >>> tnp.linalg.tensorinv(np.eye(4).reshape(2, 2, 2, 2)).shape
+    (2, 2, 2, 2)
+    """
     array = as_array(a)
     if ind <= 0:
         raise AttributeValueError("tensorinv: ind must be positive")
@@ -347,7 +481,15 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 
 @linear(np.linalg.tensorsolve)
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
-    """x with tensordot(a, x, x.ndim) = b; ``axes`` of ``a`` are moved to its end first."""
+    """x with tensordot(a, x, x.ndim) = b; ``axes`` of ``a`` are moved to its end first.
+
+    Raises `ArgumentError` for what is no array of numbers, `MatrixError` for arrays that are no
+    such matrices and `DimensionError` for an axis that the array lacks.
+
+    >>> tnp.linalg.tensorsolve(np.eye(4).reshape(2, 2, 2, 2), np.ones((2, 2)))
+    array([[1., 1.],
+           [1., 1.]])
+    """
     left, right = common("tensorsolve", a, b)
     if axes is not None:
         order = [d for d in range(left.ndim) if d not in axes_of("tensorsolve", axes, left.ndim)]
@@ -362,13 +504,28 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
 
 @linear(np.linalg.cross)
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """The cross product of vectors of three elements along one axis."""
+    """The cross product of vectors of three elements along one axis.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.linalg.cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0])
+    array([0., 0., 1.])
+    """
     return products.cross(x1, x2, axis=axis)
 
 
 @linear(np.linalg.outer)
 def outer(x1: Any, x2: Any, /) -> Any:
-    """The products of every element of one vector with every element of another."""
+    """The products of every element of one vector with every element of another.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.linalg.outer([1, 2], [3, 4])
+    array([[3, 4],
+           [6, 8]])
+    """
     left, right = as_array(x1), as_array(x2)
     if left.ndim != 1 or right.ndim != 1:
         raise ShapeError(
@@ -379,31 +536,66 @@ def outer(x1: Any, x2: Any, /) -> Any:
 
 @linear(np.linalg.matmul)
 def matmul(x1: Any, x2: Any, /) -> Any:
-    """The matrix product."""
+    """The matrix product.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.linalg.matmul([[1.0, 2.0]], [[3.0], [4.0]])
+    array([[11.]])
+    """
     return products.matmul(x1, x2)
 
 
 @linear(np.linalg.vecdot)
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """The sum of products along one axis, the first array conjugated."""
+    """The sum of products along one axis, the first array conjugated.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `DimensionError` for an axis that the array lacks.
+
+    >>> tnp.linalg.vecdot([1.0, 2.0], [3.0, 4.0])
+    np.float64(11.0)
+    """
     return products.vecdot(x1, x2, axis=axis)
 
 
 @linear(np.linalg.tensordot)
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
-    """The sum of products over several axes."""
+    """The sum of products over several axes.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `DimensionError` for an axis that the array lacks.
+
+    >>> tnp.linalg.tensordot(np.ones((2, 3)), np.ones((3, 4)), axes=1).shape
+    (2, 4)
+    """
     return products.tensordot(x1, x2, axes)
 
 
 @linear(np.linalg.trace)
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
-    """The sums of the diagonals of the matrices in the last two axes."""
+    """The sums of the diagonals of the matrices in the last two axes.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.linalg.trace([[1, 2], [3, 4]])
+    np.int64(5)
+    """
     return diagonals.trace(x, offset, -2, -1, dtype)
 
 
 @linear(np.linalg.diagonal)
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
-    """The diagonals of the matrices in the last two axes."""
+    """The diagonals of the matrices in the last two axes.
+
+    Raises `ArgumentError` for arguments that it does not take and `ShapeError` for shapes that
+    do not fit.
+
+    >>> tnp.linalg.diagonal([[1, 2], [3, 4]])
+    array([1, 4])
+    """
     return diagonals.diagonal(x, offset, -2, -1)
 
 

@@ -67,7 +67,14 @@ bitwise_count = Ufunc(np.bitwise_count, _bitwise_count)
 
 @implements(np.isclose)
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Which elements satisfy |a - b| <= atol + rtol * |b|; equal infinities do."""
+    """Which elements satisfy |a - b| <= atol + rtol * |b|; equal infinities do.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.isclose([1.0, 2.0], [1.0 + 1e-9, 2.1])
+    array([ True, False])
+    """
     x, y = lift(operand(a).natural, False), lift(operand(b).natural, False)
     distance = arithmetic.absolute(arithmetic.subtract(_number(x), _number(y)))
     allowed = arithmetic.add(atol, arithmetic.multiply(rtol, arithmetic.absolute(_number(y))))
@@ -84,13 +91,26 @@ def _number(x: Tracer) -> Tracer:
 
 @implements(np.allclose)
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Whether all elements are close; see `isclose`."""
+    """Whether all elements are close; see `isclose`.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.allclose([1.0, 2.0], [1.0, 2.0 + 1e-9])
+    np.True_
+    """
     return reduced("and", isclose(a, b, rtol, atol, equal_nan))
 
 
 @implements(np.array_equal)
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    """Whether two arrays have the same shape and the same elements."""
+    """Whether two arrays have the same shape and the same elements.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.array_equal([1, 2], [1, 2])
+    np.True_
+    """
     x, y = operand(a1), operand(a2)
     if x.dimensions != y.dimensions:
         return False
@@ -102,7 +122,13 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 @implements(np.array_equiv)
 def array_equiv(a1: Any, a2: Any) -> Any:
-    """Whether two arrays stretch to one shape and have the same elements there."""
+    """Whether two arrays stretch to one shape and have the same elements there.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.array_equiv([1, 1], 1)
+    np.True_
+    """
     x, y = operand(a1), operand(a2)
     try:
         np.broadcast_shapes(x.dimensions, y.dimensions)

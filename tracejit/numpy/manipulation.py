@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.errors import AttributeValueError, DimensionError, ShapeError
-from tracejit.numpy.building import axes_of, canonical_axis
+from tracejit.numpy.building import axes_of, canonical_axis, integer
 from tracejit.numpy.reducing import NO_VALUE, reduction_axes
 from tracejit.ops import layout
 from tracejit.trace.context import ask_order_if
@@ -52,9 +52,8 @@ def floating(x: Any) -> Tracer:
 
 def sizes_of(shape: Any) -> tuple[int, ...]:
     """A shape given as one size or several, as a tuple."""
-    if np.ndim(shape) == 0:
-        return (shape.__index__(),)
-    return tuple(size.__index__() for size in shape)
+    given = (shape,) if np.ndim(shape) == 0 else shape
+    return tuple(integer("shape", "a size", size) for size in given)
 
 
 def reshaped(x: Tracer, dimensions: tuple[int, ...]) -> Tracer:
@@ -113,6 +112,10 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
 
     Order C, F, or A: F if the array lies column-major in memory. Raises `ShapeError` for
     ``copy=False`` when a copy is needed.
+
+    >>> tnp.reshape([1, 2, 3, 4], (2, 2))
+    array([[1, 2],
+           [3, 4]])
     """
     x = as_array(a)
     sizes = _full_shape(x, shape)
@@ -149,6 +152,11 @@ def ravel(a: Any, order: str = "C") -> Any:
     """The array with one dimension: a view where it lies in memory in this order, else a copy.
 
     Order C, F, A as in `reshape`, or K: as the elements lie in memory.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.ravel([[1, 2], [3, 4]])
+    array([1, 2, 3, 4])
     """
     x = as_array(a)
     if order == "K" and not is_vector(x.shape):
@@ -163,7 +171,14 @@ def ravel(a: Any, order: str = "C") -> Any:
 
 @implements(np.transpose)
 def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
-    """The dimensions in another order, by default reversed."""
+    """The dimensions in another order, by default reversed.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.permute_dims(np.ones((2, 3)), (1, 0)).shape
+    (3, 2)
+    """
     x = as_array(a)
     if axes is None:
         axes = range(x.ndim - 1, -1, -1)
@@ -178,7 +193,15 @@ permute_dims = transpose
 
 @implements(np.matrix_transpose)
 def matrix_transpose(x: Any, /) -> Any:
-    """The last two dimensions exchanged."""
+    """The last two dimensions exchanged.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.matrix_transpose([[1, 2], [3, 4]])
+    array([[1, 3],
+           [2, 4]])
+    """
     array = as_array(x)
     if array.ndim < 2:
         raise DimensionError(f"matrix_transpose: array {array.shape} must have two dimensions")
@@ -187,7 +210,14 @@ def matrix_transpose(x: Any, /) -> Any:
 
 @implements(np.swapaxes)
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    """Two dimensions exchanged."""
+    """Two dimensions exchanged.
+
+    Raises `ArgumentError` for what is no array of numbers, `DimensionError` for an axis that
+    the array lacks and `ConcretizationError` for an option that is unknown while tracing.
+
+    >>> tnp.swapaxes(np.ones((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
     x = as_array(a)
     first, second = (canonical_axis("swapaxes", axis, x.ndim) for axis in (axis1, axis2))
     order = list(range(x.ndim))
@@ -197,7 +227,14 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 @implements(np.moveaxis)
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
-    """Dimensions moved to other places, the rest in their order."""
+    """Dimensions moved to other places, the rest in their order.
+
+    Raises `ArgumentError` for what is no array of numbers, `DimensionError` for an axis that
+    the array lacks and `ConcretizationError` for an option that is unknown while tracing.
+
+    >>> tnp.moveaxis(np.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     x = as_array(a)
     origins = axes_of("moveaxis", source, x.ndim)
     targets = axes_of("moveaxis", destination, x.ndim)
@@ -211,7 +248,14 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 
 @implements(np.rollaxis)
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    """One dimension moved until it stands before ``start``."""
+    """One dimension moved until it stands before ``start``.
+
+    Raises `ArgumentError` for what is no array of numbers, `DimensionError` for an axis that
+    the array lacks and `ConcretizationError` for an option that is unknown while tracing.
+
+    >>> tnp.rollaxis(np.ones((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
     x = as_array(a)
     origin = canonical_axis("rollaxis", axis, x.ndim)
     target = start + x.ndim if start < 0 else start
@@ -222,7 +266,14 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
 @implements(np.squeeze)
 def squeeze(a: Any, axis: Any = None) -> Any:
-    """Without the dimensions of size 1, or without those in ``axis``."""
+    """Without the dimensions of size 1, or without those in ``axis``.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.squeeze([[1, 2]])
+    array([1, 2])
+    """
     x = as_array(a)
     if axis is None:
         dropped = tuple(d for d, size in enumerate(x.shape) if size == 1)
@@ -236,7 +287,15 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 
 @implements(np.expand_dims)
 def expand_dims(a: Any, axis: Any) -> Any:
-    """With a new dimension of size 1 at each place in ``axis`` of the result."""
+    """With a new dimension of size 1 at each place in ``axis`` of the result.
+
+    Raises `ArgumentError` for what is no array of numbers, `DimensionError` for an axis that
+    the array lacks and `ConcretizationError` for an option that is unknown while tracing.
+
+    >>> tnp.expand_dims([1, 2], 1)
+    array([[1],
+           [2]])
+    """
     x = as_array(a)
     count = 1 if np.ndim(axis) == 0 else len(axis)
     new = axes_of("expand_dims", axis, x.ndim + count)
@@ -247,7 +306,15 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
 @implements(np.broadcast_to)
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
-    """Stretched to ``shape``; what comes out cannot be written to."""
+    """Stretched to ``shape``; what comes out cannot be written to.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.broadcast_to([1, 2], (2, 2))
+    array([[1, 2],
+           [1, 2]])
+    """
     x = as_array(array)
     sizes = sizes_of(shape)
     if broadcast_dimensions("broadcast_to", [x.shape, sizes]) != sizes:
@@ -257,7 +324,16 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
 
 @implements(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
-    """All arrays stretched to one shape."""
+    """All arrays stretched to one shape.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.broadcast_arrays([1, 2], [[3], [4]])
+    (array([[1, 2],
+           [1, 2]]), array([[3, 3],
+           [4, 4]]))
+    """
     arrays = [as_array(a) for a in args]
     sizes = broadcast_dimensions("broadcast_arrays", [x.shape for x in arrays])
     return tuple(broadcast_to(x, sizes) for x in arrays)
@@ -279,37 +355,74 @@ def _at_least(rank: int, arrays: tuple[Any, ...]) -> Any:
 
 @implements(np.atleast_1d)
 def atleast_1d(*arys: Any) -> Any:
-    """With at least one dimension."""
+    """With at least one dimension.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.atleast_1d(3.0)
+    array([3.])
+    """
     return _at_least(1, arys)
 
 
 @implements(np.atleast_2d)
 def atleast_2d(*arys: Any) -> Any:
-    """With at least two dimensions, new ones in front."""
+    """With at least two dimensions, new ones in front.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.atleast_2d([1, 2])
+    array([[1, 2]])
+    """
     return _at_least(2, arys)
 
 
 @implements(np.atleast_3d)
 def atleast_3d(*arys: Any) -> Any:
-    """With at least three dimensions."""
+    """With at least three dimensions.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.atleast_3d([1, 2]).shape
+    (1, 2, 1)
+    """
     return _at_least(3, arys)
 
 
 @implements(np.shape)
 def shape(a: Any) -> tuple[int, ...]:
-    """The sizes of the dimensions."""
+    """The sizes of the dimensions.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.shape([[1, 2]])
+    (1, 2)
+    """
     return operand(a).dimensions
 
 
 @implements(np.ndim)
 def ndim(a: Any) -> int:
-    """How many dimensions there are."""
+    """How many dimensions there are.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.ndim([[1, 2]])
+    2
+    """
     return len(operand(a).dimensions)
 
 
 @implements(np.size)
 def size(a: Any, axis: Any = None) -> int:
-    """How many elements there are, in all or along ``axis``."""
+    """How many elements there are, in all or along ``axis``.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.size([[1, 2]])
+    2
+    """
     dimensions = operand(a).dimensions
     if axis in NO_VALUE:
         return math.prod(dimensions)

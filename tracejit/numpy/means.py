@@ -64,7 +64,14 @@ def mean(
     *,
     where: Any = True,
 ) -> Any:
-    """The arithmetic mean along ``axis``; of integers in float64, of float16 through float32."""
+    """The arithmetic mean along ``axis``; of integers in float64, of float16 through float32.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.mean([[1.0, 2.0], [3.0, 5.0]], axis=1)
+    array([1.5, 4. ])
+    """
     work, wanted = _work_types(a, dtype)
     x = operand(a).to(work)
     dimensions = x.array_shape.dimensions
@@ -139,7 +146,14 @@ def var(
     mean: Any = None,
     correction: Any = None,
 ) -> Any:
-    """The variance along ``axis``, with divisor N - ddof; real also for complex numbers."""
+    """The variance along ``axis``, with divisor N - ddof; real also for complex numbers.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.var([[1.0, 3.0], [2.0, 6.0]], axis=1)
+    array([1., 4.])
+    """
     return _spread("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
 
 
@@ -156,7 +170,14 @@ def std(
     mean: Any = None,
     correction: Any = None,
 ) -> Any:
-    """The standard deviation along ``axis``: the square root of `var`; derivative 0 at 0."""
+    """The standard deviation along ``axis``: the square root of `var`; derivative 0 at 0.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.std([[1.0, 3.0], [2.0, 6.0]], axis=1)
+    array([1., 2.])
+    """
     return _spread("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
 
 
@@ -181,7 +202,14 @@ def nanmean(
     *,
     where: Any = True,
 ) -> Any:
-    """The mean, ignoring NaN; NaN where all elements are."""
+    """The mean, ignoring NaN; NaN where all elements are.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.nanmean([np.nan, 1.0, 3.0])
+    np.float64(2.0)
+    """
     filled, mask = _nan_mask(a, where)
     return mean(filled, axis, dtype, out, keepdims, where=mask)
 
@@ -199,7 +227,14 @@ def nanvar(
     mean: Any = None,
     correction: Any = None,
 ) -> Any:
-    """The variance, ignoring NaN."""
+    """The variance, ignoring NaN.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.nanvar([np.nan, 1.0, 3.0])
+    np.float64(1.0)
+    """
     filled, mask = _nan_mask(a, where)
     given = {"mean": mean, "correction": correction}
     return var(filled, axis, dtype, out, ddof, keepdims, where=mask, **given)
@@ -218,7 +253,14 @@ def nanstd(
     mean: Any = None,
     correction: Any = None,
 ) -> Any:
-    """The standard deviation, ignoring NaN."""
+    """The standard deviation, ignoring NaN.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.nanstd([np.nan, 1.0, 3.0])
+    np.float64(1.0)
+    """
     filled, mask = _nan_mask(a, where)
     given = {"mean": mean, "correction": correction}
     return std(filled, axis, dtype, out, ddof, keepdims, where=mask, **given)
@@ -233,7 +275,14 @@ def average(
     *,
     keepdims: Any = False,
 ) -> Any:
-    """The weighted mean; with ``returned``, also the sums of the weights."""
+    """The weighted mean; with ``returned``, also the sums of the weights.
+
+    Raises `ArgumentError` for what is no array of numbers, `DimensionError` for an axis that
+    the array lacks and `AttributeValueError` for an option or a size out of range.
+
+    >>> tnp.average([1.0, 2.0, 4.0], weights=[1, 1, 2])
+    np.float64(2.75)
+    """
     x = lift(operand(a).natural, False)
     if weights is None:
         made = mean(x, axis, keepdims=keepdims)

@@ -18,6 +18,7 @@ from tracejit.numpy.rounding import rint_of
 from tracejit.ops import layout
 from tracejit.trace.convert import converted, operand
 from tracejit.trace.public import implements
+from tracejit.trace.result_layouts import padded
 from tracejit.trace.table import Traced
 from tracejit.trace.tracer import Tracer, lift
 
@@ -42,12 +43,15 @@ def _pairs(argument: str, value: Any, rank: int) -> list[tuple[Any, Any]]:
     return [(row[0], row[-1]) for row in rows]
 
 
-@implements(np.pad)
+@implements(np.pad, layout=padded)
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
     """``array`` with ``pad_width`` elements more before and after, along each dimension.
 
     Modes and their arguments are NumPy's; a function as mode is not supported. Raises
     `AttributeValueError` for another mode or a negative width.
+
+    >>> tnp.pad([1, 2], (1, 2), constant_values=9)
+    array([9, 1, 2, 9, 9])
     """
     x = as_array(array)
     widths = [(int(a), int(b)) for a, b in _pairs("pad_width", pad_width, x.ndim)]

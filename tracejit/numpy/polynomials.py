@@ -29,6 +29,12 @@ def poly(seq_of_zeros: Any) -> Any:
     """The polynomial with given roots, or the characteristic one of a matrix.
 
     Complex roots give complex coefficients.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.poly([1.0, 2.0])
+    array([ 1., -3.,  2.])
     """
     zeros = np.atleast_1d(as_array(seq_of_zeros))
     if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] and zeros.shape[0]:
@@ -50,7 +56,14 @@ def poly(seq_of_zeros: Any) -> Any:
 
 @implements(np.polyval)
 def polyval(p: Any, x: Any) -> Any:
-    """The polynomial's value at ``x``, by Horner's rule."""
+    """The polynomial's value at ``x``, by Horner's rule.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.polyval([1, 2, 3], 2)
+    np.int64(11)
+    """
     coefficients = _coefficients("polyval", p)
     at = as_array(x)
     made: Any = at * 0
@@ -71,19 +84,40 @@ def _summed(function: str, a1: Any, a2: Any, sign: int) -> Any:
 
 @implements(np.polyadd)
 def polyadd(a1: Any, a2: Any) -> Any:
-    """The sum of two polynomials."""
+    """The sum of two polynomials.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.polyadd([1, 2], [3])
+    array([1, 5])
+    """
     return _summed("polyadd", a1, a2, 1)
 
 
 @implements(np.polysub)
 def polysub(a1: Any, a2: Any) -> Any:
-    """The difference of two polynomials."""
+    """The difference of two polynomials.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.polysub([1, 2], [3])
+    array([ 1, -1])
+    """
     return _summed("polysub", a1, a2, -1)
 
 
 @implements(np.polymul)
 def polymul(a1: Any, a2: Any) -> Any:
-    """The product of two polynomials. Known leading zeros are left off, unknown ones count."""
+    """The product of two polynomials. Known leading zeros are left off, unknown ones count.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.polymul([1, 1], [1, -1])
+    array([ 1,  0, -1])
+    """
     factors = [_without_zeros(_coefficients("polymul", a)) for a in (a1, a2)]
     return signals.convolve(factors[0], factors[1])
 
@@ -101,6 +135,12 @@ def polydiv(u: Any, v: Any) -> Any:
     """(quotient, remainder) of two polynomials; the remainder keeps its leading zeros.
 
     Known polynomials lose the remainder's leading zeros, as in NumPy.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.polydiv([1.0, 3.0, 2.0], [1.0, 1.0])
+    (array([1., 2.]), array([0.]))
     """
     dividend, divisor = _coefficients("polydiv", u), _coefficients("polydiv", v)
     values = known_or_none(dividend), known_or_none(divisor)
@@ -127,7 +167,14 @@ def polydiv(u: Any, v: Any) -> Any:
 
 @implements(np.polyder)
 def polyder(p: Any, m: int = 1) -> Any:
-    """The derivative of order ``m``."""
+    """The derivative of order ``m``.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.polyder([1, 2, 3])
+    array([2, 2])
+    """
     if m < 0:
         raise AttributeValueError(f"polyder: order of derivative must not be negative, not {m}")
     x = _coefficients("polyder", p)
@@ -138,7 +185,14 @@ def polyder(p: Any, m: int = 1) -> Any:
 
 @implements(np.polyint)
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
-    """The antiderivative of order ``m``, with constants ``k``."""
+    """The antiderivative of order ``m``, with constants ``k``.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.polyint([2.0, 2.0])
+    array([1., 2., 0.])
+    """
     if m < 0:
         raise AttributeValueError(f"polyint: order of integral must not be negative, not {m}")
     x = _coefficients("polyint", p)
@@ -167,6 +221,12 @@ def polyfit(
 
     With ``full`` also the residuals, rank, singular values and rcond; with ``cov`` the covariance
     matrix of the coefficients.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `ConcretizationError` for an option that is unknown while tracing.
+
+    >>> tnp.polyfit([0.0, 1.0, 2.0], [1.0, 3.0, 5.0], 1).round(6)
+    array([2., 1.])
     """
     points, values = as_array(x) + 0.0, as_array(y) + 0.0
     order = int(deg) + 1
@@ -204,6 +264,12 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
 
     Leading and trailing zeros shorten the result where the coefficients are known; unknown ones
     must start with one that is not zero, said by ``strip_zeros=False``.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `AttributeValueError` for an option or a size out of range.
+
+    >>> tnp.roots([1.0, -3.0, 2.0])
+    array([2.+0.j, 1.+0.j])
     """
     x = _coefficients("roots", p)
     values = known_or_none(x)

@@ -12,7 +12,7 @@ from tracejit.errors import AttributeValueError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.numpy import arithmetic
 from tracejit.numpy.building import axes_of
-from tracejit.numpy.manipulation import as_array, broadcast_to, moveaxis, ravel
+from tracejit.numpy.manipulation import as_array, broadcast_to, expand_dims, moveaxis, ravel
 from tracejit.numpy.reducing import reduced
 from tracejit.numpy.storing import finish
 from tracejit.ops import layout
@@ -57,11 +57,56 @@ def matmul(
     axis: Any = None,
     keepdims: bool = False,
 ) -> Any:
-    """The matrix product over the last two dimensions; those before are stretched to agree."""
-    if axes is not None or axis is not None:
-        raise AttributeValueError("matmul: axes= is not supported; use np.moveaxis or np.einsum")
-    x, y = _promoted("matmul", x1, x2, dtype)
-    return finish("matmul", _matmul(x, y), out, casting=casting)
+    """The matrix product over the last two dimensions; those before are stretched to agree.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `AttributeValueError` for an option or a size out of range.
+
+    >>> tnp.matmul([[1.0, 2.0]], [[3.0], [4.0]])
+    array([[11.]])
+    """
+    if axis is not None or keepdims:
+        raise AttributeValueError(
+            "matmul: axis= and keepdims= need one core dimension, as in vecdot"
+        )
+    places = _Places("matmul", axes, (2, 2, 2))
+    x, y = _promoted("matmul", places.last(x1, 0), places.last(x2, 1), dtype)
+    return finish("matmul", places.back(_matmul(x, y)), out, casting=casting)
+
+
+class _Places:
+    """``axes=`` of a product: where each operand's core dimensions, and the result's, are.
+
+    ``ranks`` says how many core dimensions each has. Raises `AttributeValueError` for axes that do
+    not fit.
+    """
+
+    def __init__(self, function: str, axes: Any, ranks: tuple[int, int, int]) -> None:
+        self._axes: list[tuple[int, ...]] | None = None
+        self._ranks = ranks
+        if axes is None:
+            return
+        given = [(entry,) if isinstance(entry, int) else tuple(entry) for entry in axes]
+        given += [()] * (len(given) == 2 and ranks[2] == 0)
+        if [len(entry) for entry in given] != [*ranks]:
+            raise AttributeValueError(
+                f"{function}: axes= needs {ranks[0]}, {ranks[1]} and {ranks[2]} dimensions of lhs, "
+                f"rhs and the result, not {axes}"
+            )
+        self._axes = given
+
+    def last(self, array: Any, number: int) -> Any:
+        """An operand with its core dimensions last."""
+        if self._axes is None:
+            return array
+        return moveaxis(array, self._axes[number], range(-self._ranks[number], 0))
+
+    def back(self, made: Instruction) -> Instruction:
+        """The result with its core dimensions where they belong."""
+        if self._axes is None or not self._ranks[2]:
+            return made
+        moved = moveaxis(lift(made, False), range(-self._ranks[2], 0), self._axes[2])
+        return as_array(moved).instruction
 
 
 def _matmul(x: Instruction, y: Instruction) -> Instruction:
@@ -100,7 +145,14 @@ def _matmul(x: Instruction, y: Instruction) -> Instruction:
 
 @implements(np.dot, layout=by_rows)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    """The sum of products over the last dimension of ``a`` and the second last of ``b``."""
+    """The sum of products over the last dimension of ``a`` and the second last of ``b``.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.dot([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0])
+    array([3., 7.])
+    """
     x, y = _promoted("dot", a, b)
     if not x.array_shape.rank or not y.array_shape.rank:
         return arithmetic.multiply(lift(x, False), lift(y, False), out=out)
@@ -120,14 +172,28 @@ def _require_equal(function: str, x: Instruction, d: int, y: Instruction, e: int
 
 @implements(np.vdot)
 def vdot(a: Any, b: Any, /) -> Any:
-    """The sum of products of two flat arrays, the first one conjugated."""
+    """The sum of products of two flat arrays, the first one conjugated.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.vdot([1j, 2.0], [1j, 3.0])
+    np.complex128(7+0j)
+    """
     x = ravel(a)
     return dot(x.conj() if x.element_type.is_complex else x, ravel(b))
 
 
 @implements(np.inner, layout=by_rows)
 def inner(a: Any, b: Any, /) -> Any:
-    """The sum of products over the last dimensions of both."""
+    """The sum of products over the last dimensions of both.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.inner([1.0, 2.0], [3.0, 4.0])
+    np.float64(11.0)
+    """
     x, y = _promoted("inner", a, b)
     if not x.array_shape.rank or not y.array_shape.rank:
         return arithmetic.multiply(lift(x), lift(y))
@@ -138,32 +204,122 @@ def inner(a: Any, b: Any, /) -> Any:
 
 @implements(np.outer, layout=by_rows)
 def outer(a: Any, b: Any, out: Any = None) -> Any:
-    """The products of every element of one flat array with every element of another."""
+    """The products of every element of one flat array with every element of another.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.outer([1, 2], [3, 4])
+    array([[3, 4],
+           [6, 8]])
+    """
     return arithmetic.multiply(ravel(a)[:, None], ravel(b)[None, :], out=out)
 
 
 @implements(np.vecdot)
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """The sum of products along one axis, the first array conjugated."""
-    products = arithmetic.multiply(as_array(x1).conj(), x2)
-    return reduced("add", products, axis, products.dtype)
+def vecdot(
+    x1: Any,
+    x2: Any,
+    /,
+    out: Any = None,
+    *,
+    casting: str = "same_kind",
+    order: str = "K",
+    dtype: Any = None,
+    subok: bool = True,
+    axes: Any = None,
+    axis: Any = None,
+    keepdims: bool = False,
+) -> Any:
+    """The sum of products along one axis, the first array conjugated.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `DimensionError` for an axis that the array lacks.
+
+    >>> tnp.vecdot([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0])
+    array([3., 7.])
+    """
+    if axes is not None and axis is not None:
+        raise AttributeValueError("vecdot: axis= and axes= exclude each other")
+    if axis is not None:
+        axes = [axis, axis]
+    kept = axes[2] if axes is not None and len(axes) == 3 and keepdims else None
+    places = _Places("vecdot", axes[:2] if keepdims and axes is not None else axes, (1, 1, 0))
+    x, y = _promoted("vecdot", places.last(x1, 0), places.last(x2, 1), dtype)
+    products = arithmetic.multiply(lift(x, False).conj(), lift(y, False))
+    made = as_array(reduced("add", products, -1, products.dtype)).instruction
+    if keepdims:
+        place = kept if kept is not None else -1 if axes is None else axes[0]
+        at = place[0] if isinstance(place, tuple) else place
+        made = as_array(expand_dims(lift(made, False), at)).instruction
+    return finish("vecdot", made, out, casting=casting)
 
 
 @implements(np.matvec)
-def matvec(x1: Any, x2: Any, /) -> Any:
-    """Matrices times vectors, over stretched leading dimensions."""
-    return matmul(x1, as_array(x2)[..., None])[..., 0]
+def matvec(
+    x1: Any,
+    x2: Any,
+    /,
+    out: Any = None,
+    *,
+    casting: str = "same_kind",
+    order: str = "K",
+    dtype: Any = None,
+    subok: bool = True,
+    axes: Any = None,
+) -> Any:
+    """Matrices times vectors, over stretched leading dimensions.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.matvec([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0])
+    array([3., 7.])
+    """
+    places = _Places("matvec", axes, (2, 1, 1))
+    matrix, vector = places.last(x1, 0), as_array(places.last(x2, 1))
+    x, y = _promoted("matvec", matrix, vector[..., None], dtype)
+    made = as_array(lift(_matmul(x, y), False)[..., 0]).instruction
+    return finish("matvec", places.back(made), out, casting=casting)
 
 
 @implements(np.vecmat)
-def vecmat(x1: Any, x2: Any, /) -> Any:
-    """Conjugated vectors times matrices, over stretched leading dimensions."""
-    return matmul(as_array(x1).conj()[..., None, :], x2)[..., 0, :]
+def vecmat(
+    x1: Any,
+    x2: Any,
+    /,
+    out: Any = None,
+    *,
+    casting: str = "same_kind",
+    order: str = "K",
+    dtype: Any = None,
+    subok: bool = True,
+    axes: Any = None,
+) -> Any:
+    """Conjugated vectors times matrices, over stretched leading dimensions.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `DimensionError` for an axis that the array lacks.
+
+    >>> tnp.vecmat([1.0, 1.0], [[1.0, 2.0], [3.0, 4.0]])
+    array([4., 6.])
+    """
+    places = _Places("vecmat", axes, (1, 2, 1))
+    vector, matrix = as_array(places.last(x1, 0)), places.last(x2, 1)
+    x, y = _promoted("vecmat", vector.conj()[..., None, :], matrix, dtype)
+    made = as_array(lift(_matmul(x, y), False)[..., 0, :]).instruction
+    return finish("vecmat", places.back(made), out, casting=casting)
 
 
 @implements(np.tensordot, layout=by_rows)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    """The sum of products over ``axes``: that many last and first dimensions, or two lists."""
+    """The sum of products over ``axes``: that many last and first dimensions, or two lists.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `DimensionError` for an axis that the array lacks.
+
+    >>> tnp.tensordot(np.ones((2, 3)), np.ones((3, 4)), axes=1).shape
+    (2, 4)
+    """
     x, y = _promoted("tensordot", a, b)
     ranks = x.array_shape.rank, y.array_shape.rank
     left: Sequence[int]
@@ -186,7 +342,13 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
 @implements(np.kron)
 def kron(a: Any, b: Any) -> Any:
-    """The Kronecker product: every element of ``a`` times all of ``b``."""
+    """The Kronecker product: every element of ``a`` times all of ``b``.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.kron([1, 10], [1, 2])
+    array([ 1,  2, 10, 20])
+    """
     x, y = as_array(a), as_array(b)
     rank = max(x.ndim, y.ndim)
     x = x.reshape((1,) * (rank - x.ndim) + x.shape)
@@ -201,7 +363,14 @@ def kron(a: Any, b: Any) -> Any:
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Any:
-    """The cross product of vectors of three elements along an axis."""
+    """The cross product of vectors of three elements along an axis.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0])
+    array([0., 0., 1.])
+    """
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = as_array(a), as_array(b)

@@ -235,6 +235,9 @@ def quantile(
 
     Methods are the thirteen of NumPy; weights go with 'inverted_cdf'. Raises
     `AttributeValueError` for another method, and for a known ``q`` outside [0, 1].
+
+    >>> tnp.quantile([1.0, 2.0, 3.0], 0.25)
+    np.float64(1.5)
     """
     return _quantiles("quantile", a, _share(a, q), axis, out, method, keepdims, weights, False)
 
@@ -251,7 +254,14 @@ def percentile(
     *,
     weights: Any = None,
 ) -> Any:
-    """`quantile` with ``q`` in hundredths."""
+    """`quantile` with ``q`` in hundredths.
+
+    Raises `ArgumentError` for what is no array of numbers, `DimensionError` for an axis that
+    the array lacks and `AttributeValueError` for an option or a size out of range.
+
+    >>> tnp.percentile([1.0, 2.0, 3.0], 75)
+    np.float64(2.5)
+    """
     share = _share(a, q, True)
     return _quantiles("percentile", a, share, axis, out, method, keepdims, weights, False)
 
@@ -268,7 +278,14 @@ def nanquantile(
     *,
     weights: Any = None,
 ) -> Any:
-    """`quantile` ignoring NaN; NaN where all elements are."""
+    """`quantile` ignoring NaN; NaN where all elements are.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.nanquantile([np.nan, 1.0, 3.0], 0.25)
+    np.float64(1.5)
+    """
     share = _share(a, q)
     return _quantiles("nanquantile", a, share, axis, out, method, keepdims, weights, True)
 
@@ -285,7 +302,14 @@ def nanpercentile(
     *,
     weights: Any = None,
 ) -> Any:
-    """`nanquantile` with ``q`` in hundredths."""
+    """`nanquantile` with ``q`` in hundredths.
+
+    Raises `ArgumentError` for what is no array of numbers, `DimensionError` for an axis that
+    the array lacks and `AttributeValueError` for an option or a size out of range.
+
+    >>> tnp.nanpercentile([np.nan, 1.0, 3.0], 50)
+    np.float64(2.0)
+    """
     share = _share(a, q, True)
     return _quantiles("nanpercentile", a, share, axis, out, method, keepdims, weights, True)
 
@@ -305,7 +329,14 @@ def median(
     overwrite_input: bool = False,
     keepdims: Any = False,
 ) -> Any:
-    """The middle element along ``axis``, or the mean of the two middle ones."""
+    """The middle element along ``axis``, or the mean of the two middle ones.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.median([3.0, 1.0, 2.0, 9.0])
+    np.float64(2.5)
+    """
     rows = _rows("median", a, axis)
     ranked = sorting.sort(rows.values, -1)
     count = ranked.shape[-1]
@@ -323,7 +354,14 @@ def nanmedian(
     overwrite_input: bool = False,
     keepdims: Any = False,
 ) -> Any:
-    """The median, ignoring NaN; NaN where all elements are."""
+    """The median, ignoring NaN; NaN where all elements are.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.nanmedian([np.nan, 1.0, 3.0])
+    np.float64(2.0)
+    """
     rows = _rows("nanmedian", a, axis)
     if not rows.values.element_type.is_inexact:
         return median(a, axis, out, overwrite_input, keepdims)

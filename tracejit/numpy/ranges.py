@@ -37,7 +37,14 @@ def arange(
     device: Any = None,
     like: Any = None,
 ) -> Any:
-    """Numbers from ``start`` (0 by default) up to, not with, ``stop``; all three must be known."""
+    """Numbers from ``start`` (0 by default) up to, not with, ``stop``; all three must be known.
+
+    Raises `ArgumentError` for what is no array of numbers and `ConcretizationError` for an
+    option that is unknown while tracing.
+
+    >>> tnp.arange(2, 10, 3)
+    array([2, 5, 8])
+    """
     require_cpu("arange", device)
     if stop is None:
         start, stop = 0, start
@@ -84,7 +91,15 @@ def linspace(
     *,
     device: Any = None,
 ) -> Any:
-    """``num`` numbers evenly spaced from ``start`` to ``stop``, which may be arrays and traced."""
+    """``num`` numbers evenly spaced from ``start`` to ``stop``, which may be arrays and traced.
+
+    Raises `ArgumentError` for what is no array of numbers, `AttributeValueError` for an option
+    or a size out of range and `ConcretizationError` for an option that is unknown while
+    tracing.
+
+    >>> tnp.linspace(0, 1, 5)
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
     require_cpu("linspace", device)
     count = int(_known_size("linspace", num))
     if count < 0:
@@ -145,7 +160,15 @@ def logspace(
     dtype: Any = None,
     axis: int = 0,
 ) -> Any:
-    """``base`` to the powers that `linspace` gives."""
+    """``base`` to the powers that `linspace` gives.
+
+    Raises `ArgumentError` for what is no array of numbers, `AttributeValueError` for an option
+    or a size out of range and `ConcretizationError` for an option that is unknown while
+    tracing.
+
+    >>> tnp.logspace(0, 2, 3)
+    array([  1.,  10., 100.])
+    """
     made = np.power(base, linspace(start, stop, num, endpoint, axis=axis))
     return made if dtype is None else made.astype(dtype)
 
@@ -154,7 +177,15 @@ def logspace(
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Any:
-    """Numbers of one ratio from ``start`` to ``stop``, both positive or both negative."""
+    """Numbers of one ratio from ``start`` to ``stop``, both positive or both negative.
+
+    Raises `ArgumentError` for what is no array of numbers, `DimensionError` for an axis that
+    the array lacks, `AttributeValueError` for an option or a size out of range and
+    `ConcretizationError` for an option that is unknown while tracing.
+
+    >>> tnp.geomspace(1, 100, 3)
+    array([  1.,  10., 100.])
+    """
     first, last = lift(operand(start).natural), lift(operand(stop).natural)
     sign = np.sign(first)
     ends = np.log10(first * sign), np.log10(last * sign)

@@ -34,7 +34,14 @@ def sum(
     initial: Any = None,
     where: Any = True,
 ) -> Any:
-    """The sum along ``axis``; integers narrower than 64 bits are summed in 64."""
+    """The sum along ``axis``; integers narrower than 64 bits are summed in 64.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.sum([[1, 2], [3, 4]], axis=0)
+    array([4, 6])
+    """
     return reduced("add", a, axis, dtype, out, keepdims, initial, where)
 
 
@@ -48,7 +55,14 @@ def prod(
     initial: Any = None,
     where: Any = True,
 ) -> Any:
-    """The product along ``axis``; integers narrower than 64 bits are multiplied in 64."""
+    """The product along ``axis``; integers narrower than 64 bits are multiplied in 64.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.prod([[1, 2], [3, 4]], axis=0)
+    array([3, 8])
+    """
     return reduced("mul", a, axis, dtype, out, keepdims, initial, where)
 
 
@@ -61,7 +75,14 @@ def max(
     initial: Any = None,
     where: Any = True,
 ) -> Any:
-    """The greatest element along ``axis``; NaN if there is one."""
+    """The greatest element along ``axis``; NaN if there is one.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.amax([[1, 5], [3, 2]], axis=1)
+    array([5, 3])
+    """
     return reduced("max", a, axis, None, out, keepdims, initial, where)
 
 
@@ -74,7 +95,14 @@ def min(
     initial: Any = None,
     where: Any = True,
 ) -> Any:
-    """The least element along ``axis``; NaN if there is one."""
+    """The least element along ``axis``; NaN if there is one.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.amin([[1, 5], [3, 2]], axis=1)
+    array([1, 2])
+    """
     return reduced("min", a, axis, None, out, keepdims, initial, where)
 
 
@@ -89,7 +117,14 @@ def _truth(a: Any) -> Any:
 def all(
     a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False, *, where: Any = True
 ) -> Any:
-    """Whether all elements along ``axis`` are true, that is, not zero."""
+    """Whether all elements along ``axis`` are true, that is, not zero.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.all([[True, False], [True, True]], axis=0)
+    array([ True, False])
+    """
     return reduced("and", _truth(a), axis, None, out, keepdims, None, where)
 
 
@@ -97,19 +132,40 @@ def all(
 def any(
     a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False, *, where: Any = True
 ) -> Any:
-    """Whether any element along ``axis`` is true, that is, not zero."""
+    """Whether any element along ``axis`` is true, that is, not zero.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.any([[False, False], [True, False]], axis=1)
+    array([False,  True])
+    """
     return reduced("or", _truth(a), axis, None, out, keepdims, None, where)
 
 
 @implements(np.count_nonzero)
 def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
-    """How many elements along ``axis`` are not zero."""
+    """How many elements along ``axis`` are not zero.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.count_nonzero([[0, 1], [2, 3]], axis=0)
+    array([1, 2])
+    """
     return reduced("add", _truth(a), axis, np.int64, None, keepdims)
 
 
 @implements(np.ptp)
 def ptp(a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False) -> Any:
-    """The greatest minus the least element along ``axis``."""
+    """The greatest minus the least element along ``axis``.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.ptp([1, 7, 3])
+    np.int64(6)
+    """
     greatest = reduced("max", a, axis, None, None, keepdims)
     least = reduced("min", a, axis, None, None, keepdims)
     return finish("ptp", elementwise.sub(greatest.instruction, least.instruction), out)
@@ -140,13 +196,27 @@ def _arg_reduced(
 
 @implements(np.argmax)
 def argmax(a: Any, axis: int | None = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    """Where the first greatest element along ``axis`` is; a NaN counts as greatest."""
+    """Where the first greatest element along ``axis`` is; a NaN counts as greatest.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.argmax([[1, 5], [7, 2]], axis=1)
+    array([1, 0])
+    """
     return _arg_reduced("argmax", a, axis, out, keepdims)
 
 
 @implements(np.argmin)
 def argmin(a: Any, axis: int | None = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    """Where the first least element along ``axis`` is; a NaN counts as least."""
+    """Where the first least element along ``axis`` is; a NaN counts as least.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.argmin([[1, 5], [7, 2]], axis=1)
+    array([0, 1])
+    """
     return _arg_reduced("argmin", a, axis, out, keepdims)
 
 
@@ -168,7 +238,14 @@ def nansum(
     initial: Any = None,
     where: Any = True,
 ) -> Any:
-    """The sum, ignoring NaN."""
+    """The sum, ignoring NaN.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.nansum([np.nan, 1.0, 3.0])
+    np.float64(4.0)
+    """
     return reduced("add", without_nan(a, 0), axis, dtype, out, keepdims, initial, where)
 
 
@@ -182,7 +259,14 @@ def nanprod(
     initial: Any = None,
     where: Any = True,
 ) -> Any:
-    """The product, ignoring NaN."""
+    """The product, ignoring NaN.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.nanprod([np.nan, 2.0, 3.0])
+    np.float64(6.0)
+    """
     return reduced("mul", without_nan(a, 1), axis, dtype, out, keepdims, initial, where)
 
 
@@ -216,7 +300,14 @@ def nanmax(
     initial: Any = None,
     where: Any = True,
 ) -> Any:
-    """The maximum, ignoring NaN; NaN where all elements are."""
+    """The maximum, ignoring NaN; NaN where all elements are.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.nanmax([np.nan, 1.0, 3.0])
+    np.float64(3.0)
+    """
     return _nan_extreme("max", a, axis, out, keepdims, initial, where)
 
 
@@ -229,17 +320,38 @@ def nanmin(
     initial: Any = None,
     where: Any = True,
 ) -> Any:
-    """The minimum, ignoring NaN; NaN where all elements are."""
+    """The minimum, ignoring NaN; NaN where all elements are.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.nanmin([np.nan, 1.0, 3.0])
+    np.float64(1.0)
+    """
     return _nan_extreme("min", a, axis, out, keepdims, initial, where)
 
 
 @implements(np.nanargmax)
 def nanargmax(a: Any, axis: int | None = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    """The index of the maximum, ignoring NaN."""
+    """The index of the maximum, ignoring NaN.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.nanargmax([np.nan, 1.0, 3.0])
+    np.int64(2)
+    """
     return _arg_reduced("nanargmax", a, axis, out, keepdims, lowest)
 
 
 @implements(np.nanargmin)
 def nanargmin(a: Any, axis: int | None = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    """The index of the minimum, ignoring NaN."""
+    """The index of the minimum, ignoring NaN.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.nanargmin([np.nan, 1.0, 3.0])
+    np.int64(1)
+    """
     return _arg_reduced("nanargmin", a, axis, out, keepdims, highest)

@@ -61,7 +61,14 @@ rint = Ufunc(np.rint, rint_of)
 
 @implements(np.round, np.around)
 def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
-    """To ``decimals`` places, halves to even; negative places round before the point."""
+    """To ``decimals`` places, halves to even; negative places round before the point.
+
+    Raises `ArgumentError` for what is no array of numbers and `ConcretizationError` for an
+    option that is unknown while tracing.
+
+    >>> tnp.around([1.25, 2.675], 1)
+    array([1.2, 2.7])
+    """
     x = operand(a).natural
     element_type = x.array_shape.element_type
     if element_type.is_inexact:
@@ -92,7 +99,13 @@ def _round(x: Instruction, decimals: int) -> Instruction:
 
 @implements(np.fix)
 def fix(x: Any, out: Any = None) -> Any:
-    """Towards zero."""
+    """Towards zero.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.fix([-1.5, 1.5])
+    array([-1.,  1.])
+    """
     return trunc(x, out=out)
 
 

@@ -53,7 +53,14 @@ MASK_ADVICE = (
 
 @implements(np.where, layout=elementwise_layout)
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
-    """``x`` where the condition holds, else ``y``; with the condition alone, `nonzero`."""
+    """``x`` where the condition holds, else ``y``; with the condition alone, `nonzero`.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.where([True, False], [1, 2], [3, 4])
+    array([1, 4])
+    """
     if x is None and y is None:
         return nonzero(condition)
     choices = operand(x), operand(y)
@@ -82,6 +89,9 @@ def clip(
 
     With ``dtype``, elements and limits are cast to it first. Raises `ArgumentError` where
     ``casting`` does not allow that.
+
+    >>> tnp.clip([-2, 0, 5], -1, 1)
+    array([-1,  0,  1])
     """
     low = a_min if min in NO_VALUE else min
     high = a_max if max in NO_VALUE else max
@@ -125,7 +135,14 @@ def _high(limit: Any, element_type: ElementType) -> Any:
 
 @implements(np.select)
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
-    """For each element the choice of the first condition that holds there."""
+    """For each element the choice of the first condition that holds there.
+
+    Raises `ArgumentError` for what is no array of numbers and `AttributeValueError` for an
+    option or a size out of range.
+
+    >>> tnp.select([[True, False], [True, True]], [[1, 2], [3, 4]])
+    array([1, 4])
+    """
     if len(condlist) != len(choicelist):
         raise AttributeValueError("select: conditions and choices must be equally many")
     choices = [operand(c) for c in (*choicelist, default)]
@@ -159,6 +176,12 @@ def take(
     """The elements at ``indices`` along ``axis``, or of the flat array.
 
     Unknown indices out of range are clamped for mode 'raise'.
+
+    Raises `ArgumentError` for what is no array of numbers, `DimensionError` for an axis that
+    the array lacks and `StaticIndexError` for a place out of range.
+
+    >>> tnp.take([10, 20, 30], [2, 0])
+    array([30, 10])
     """
     x = as_array(a)
     if axis is None:
@@ -195,7 +218,15 @@ def _along(function: str, x: Tracer, indices: Any, axis: int) -> tuple[Any, ...]
 
 @implements(np.take_along_axis)
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
-    """Along ``axis`` the elements that ``indices``, of the array's rank, name for each row."""
+    """Along ``axis`` the elements that ``indices``, of the array's rank, name for each row.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.take_along_axis(np.array([[1, 2], [3, 4]]), np.array([[1], [0]]), axis=1)
+    array([[2],
+           [3]])
+    """
     x = as_array(arr)
     if axis is None:
         x, axis, indices = ravel(x), 0, ravel(indices)
@@ -205,7 +236,18 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
 
 @implements(np.put_along_axis)
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
-    """Writes ``values`` to where `take_along_axis` would read."""
+    """Writes ``values`` to where `take_along_axis` would read.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit, `DimensionError` for an axis that the array lacks and `ConcretizationError` for an
+    option that is unknown while tracing.
+
+    >>> x = np.zeros((2, 2))
+    >>> tj.jit(lambda x: tnp.put_along_axis(x, np.array([[1], [0]]), 1.0, 1), mutates=0)(x)
+    >>> x
+    array([[0., 1.],
+           [1., 0.]])
+    """
     require_traced("put_along_axis", arr)
     x = arr if axis is not None else arr.flat
     position = canonical_axis("put_along_axis", axis or 0, x.ndim)
@@ -214,7 +256,15 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
 
 @implements(np.put)
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    """Writes ``v``, repeated as needed, to the flat array at ``ind``."""
+    """Writes ``v``, repeated as needed, to the flat array at ``ind``.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> x = np.arange(3.0)
+    >>> tj.jit(lambda x: tnp.put(x, [0], [9.0]), mutates=0)(x)
+    >>> x
+    array([9., 1., 2.])
+    """
     require_traced("put", a)
     places = _places("put", ravel(ind), a.size, mode)
     count = places.array_shape.size
@@ -227,7 +277,16 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 @implements(np.putmask)
 def putmask(a: Any, mask: Any, values: Any) -> None:
-    """Writes ``values``, repeated to the array's size, where the mask holds."""
+    """Writes ``values``, repeated to the array's size, where the mask holds.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> x = np.arange(3.0)
+    >>> tj.jit(lambda x: tnp.putmask(x, x > 1, 9.0), mutates=0)(x)
+    >>> x
+    array([0., 1., 9.])
+    """
     require_traced("putmask", a)
     given = ravel(lift(assigned(values, a.element_type), False))
     repeated = take_places(given.instruction, np.arange(a.size) % given.size, 0)
@@ -236,7 +295,16 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
 
 @implements(np.place)
 def place(arr: Any, mask: Any, vals: Any) -> None:
-    """Writes ``vals`` one after the other, repeated, to where the mask holds."""
+    """Writes ``vals`` one after the other, repeated, to where the mask holds.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> x = np.arange(3.0)
+    >>> tj.jit(lambda x: tnp.place(x, x > 0, [9.0]), mutates=0)(x)
+    >>> x
+    array([0., 9., 9.])
+    """
     require_traced("place", arr)
     holds = converted(ravel(mask).instruction, ElementType.PRED)
     number = lift(converted(holds, ElementType.S64), False).cumsum() - 1
@@ -255,7 +323,13 @@ def require_traced(function: str, array: Any) -> None:
 
 @implements(np.choose)
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-    """For each element of ``a`` the element there of the choice it numbers."""
+    """For each element of ``a`` the element there of the choice it numbers.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.choose([0, 1, 0], [[1, 2, 3], [10, 20, 30]])
+    array([ 1, 20,  3])
+    """
     given = [operand(c) for c in choices]
     element_type = common_element_type(o.type for o in given)
     if operand(a).element_type is ElementType.U64:
@@ -304,6 +378,13 @@ def compress(
     """The slices along ``axis`` for which a condition holds.
 
     The condition must be known while tracing, unless ``size`` says how many slices to return.
+
+    Raises `ArgumentError` for what is no array of numbers, `DimensionError` for an axis that
+    the array lacks, `AttributeValueError` for an option or a size out of range and
+    `ConcretizationError` for an option that is unknown while tracing.
+
+    >>> tnp.compress([True, False, True], [1, 2, 3])
+    array([1, 3])
     """
     x = as_array(a)
     if axis is None:
@@ -314,7 +395,15 @@ def compress(
 
 @implements(np.extract)
 def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
-    """The elements of the flat array for which a condition holds; see `compress`."""
+    """The elements of the flat array for which a condition holds; see `compress`.
+
+    Raises `ArgumentError` for what is no array of numbers, `AttributeValueError` for an option
+    or a size out of range and `ConcretizationError` for an option that is unknown while
+    tracing.
+
+    >>> tnp.extract([True, False, True], [1, 2, 3])
+    array([1, 3])
+    """
     mask = ravel(as_array(condition).astype(np.bool_))
     return lift(_kept("extract", ravel(arr), mask, 0, size, fill_value), False)
 
@@ -326,6 +415,12 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     While the elements are unknown the vectors can index arrays and be reduced, as elements under a
     mask can. With ``size`` that number of places is returned; missing ones are ``fill_value`` (0
     by default), a number or one for each dimension.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.nonzero([0, 3, 0, 4])
+    (array([1, 3]),)
     """
     x = as_array(a)
     if not x.ndim:
@@ -356,13 +451,27 @@ def _unknown_places(mask: Instruction) -> tuple[Places, ...]:
 
 @implements(np.flatnonzero)
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The places in the flat array of the elements that are not zero; see `nonzero`."""
+    """The places in the flat array of the elements that are not zero; see `nonzero`.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.flatnonzero([0, 3, 0, 4])
+    array([1, 3])
+    """
     return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
 
 
 @implements(np.argwhere, layout=by_columns)
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The places of the elements that are not zero, as rows; see `nonzero`."""
+    """The places of the elements that are not zero, as rows; see `nonzero`.
+
+    Raises `ArgumentError` for what is no array of numbers and `AttributeValueError` for an
+    option or a size out of range.
+
+    >>> tnp.argwhere([0, 3, 0, 4], size=2)
+    array([[1],
+           [3]])
+    """
     x = as_array(a)
     if not x.ndim:
         count = len(np.argwhere(known("argwhere", x, SIZE_ADVICE))) if size is None else size
@@ -376,7 +485,13 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
 def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
-    """With numbers in place of NaN and infinities; by default 0 and the greatest and least."""
+    """With numbers in place of NaN and infinities; by default 0 and the greatest and least.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.nan_to_num([np.nan, np.inf], posinf=1.0)
+    array([0., 1.])
+    """
     array = as_array(x)
     if array.element_type.is_complex:
         parts = [nan_to_num(p, True, nan, posinf, neginf) for p in (array.real, array.imag)]

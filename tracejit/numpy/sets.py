@@ -159,6 +159,9 @@ def unique(
 
     Also, if asked for: where each first occurs, which of them each element is, and how often each
     occurs. Raises `ConcretizationError` for unknown elements without ``size``.
+
+    >>> tnp.unique([3, 1, 3], return_counts=True)
+    (array([1, 3]), array([1, 2]))
     """
     found = _found("unique", ar, axis, size, fill_value, equal_nan)
     shape = as_array(ar).shape if axis is None else None
@@ -174,7 +177,14 @@ def unique(
 
 @implements(np.unique_all)
 def unique_all(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
-    """The distinct elements, where they first occur, which of them each element is, how often."""
+    """The distinct elements, where they first occur, which of them each element is, how often.
+
+    Raises `ArgumentError` for what is no array of numbers and `ConcretizationError` for an
+    option that is unknown while tracing.
+
+    >>> tnp.unique_all([3, 1, 3]).values
+    array([1, 3])
+    """
     found = _found("unique_all", x, None, size, fill_value, False)
     shape = as_array(x).shape
     return UniqueAll(found.values, found.indices, found.inverse.reshape(shape), found.counts)
@@ -182,21 +192,42 @@ def unique_all(x: Any, *, size: int | None = None, fill_value: Any = None) -> Un
 
 @implements(np.unique_counts)
 def unique_counts(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
-    """The distinct elements and how often each occurs."""
+    """The distinct elements and how often each occurs.
+
+    Raises `ArgumentError` for what is no array of numbers and `ConcretizationError` for an
+    option that is unknown while tracing.
+
+    >>> tnp.unique_counts([3, 1, 3]).counts
+    array([1, 2])
+    """
     found = _found("unique_counts", x, None, size, fill_value, False)
     return UniqueCounts(found.values, found.counts)
 
 
 @implements(np.unique_inverse)
 def unique_inverse(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
-    """The distinct elements and which of them each element is."""
+    """The distinct elements and which of them each element is.
+
+    Raises `ArgumentError` for what is no array of numbers and `ConcretizationError` for an
+    option that is unknown while tracing.
+
+    >>> tnp.unique_inverse([3, 1, 3]).inverse_indices
+    array([1, 0, 1])
+    """
     found = _found("unique_inverse", x, None, size, fill_value, False)
     return UniqueInverse(found.values, found.inverse.reshape(as_array(x).shape))
 
 
 @implements(np.unique_values)
 def unique_values(x: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The distinct elements, in rising order."""
+    """The distinct elements, in rising order.
+
+    Raises `ArgumentError` for what is no array of numbers and `ConcretizationError` for an
+    option that is unknown while tracing.
+
+    >>> tnp.unique_values([3, 1, 3])
+    array([1, 3])
+    """
     return _found("unique_values", x, None, size, fill_value, False).values
 
 
@@ -209,7 +240,13 @@ def isin(
     *,
     kind: str | None = None,
 ) -> Any:
-    """Which elements occur among the test elements."""
+    """Which elements occur among the test elements.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.isin([1, 2, 3], [2, 4])
+    array([False,  True, False])
+    """
     if kind not in (None, "sort", "table"):
         raise AttributeValueError(f"isin: kind must be 'sort' or 'table', not {kind!r}")
     x, tests = as_array(element), ravel(test_elements)
@@ -247,7 +284,14 @@ def _chosen(function: str, values: Any, mask: Any, size: Any, fill_value: Any) -
 
 @implements(np.union1d)
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The elements of either array, distinct and in rising order."""
+    """The elements of either array, distinct and in rising order.
+
+    Raises `ArgumentError` for what is no array of numbers and `ConcretizationError` for an
+    option that is unknown while tracing.
+
+    >>> tnp.union1d([1, 2], [2, 3])
+    array([1, 2, 3])
+    """
     return _found("union1d", _merged(ar1, ar2), None, size, fill_value, True).values
 
 
@@ -261,7 +305,14 @@ def intersect1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """The elements of both arrays, distinct and in rising order, and where they first occur."""
+    """The elements of both arrays, distinct and in rising order, and where they first occur.
+
+    Raises `ArgumentError` for what is no array of numbers and `ConcretizationError` for an
+    option that is unknown while tracing.
+
+    >>> tnp.intersect1d([1, 2, 3], [2, 3, 4])
+    array([2, 3])
+    """
     first, second = ravel(ar1), ravel(ar2)
     common = result_dtype([operand(first).type, operand(second).type])
     x = _all_distinct(first.astype(common))
@@ -305,7 +356,14 @@ def setdiff1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """The elements of the first array that are not in the second, distinct unless assumed so."""
+    """The elements of the first array that are not in the second, distinct unless assumed so.
+
+    Raises `ArgumentError` for what is no array of numbers and `ConcretizationError` for an
+    option that is unknown while tracing.
+
+    >>> tnp.setdiff1d([1, 2, 3], [2])
+    array([1, 3])
+    """
     if assume_unique:
         x = ravel(ar1)
         return _chosen("setdiff1d", x, isin(x, ar2, invert=True), size, fill_value)
@@ -323,7 +381,14 @@ def setxor1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """The elements of one array alone, distinct and in rising order."""
+    """The elements of one array alone, distinct and in rising order.
+
+    Raises `ArgumentError` for what is no array of numbers and `ConcretizationError` for an
+    option that is unknown while tracing.
+
+    >>> tnp.setxor1d([1, 2, 3], [2, 4])
+    array([1, 3, 4])
+    """
     common = result_dtype([operand(ravel(ar1)).type, operand(ravel(ar2)).type])
     x, y = (ravel(a).astype(common) for a in (ar1, ar2))
     found = _all_distinct(_merged(x, y))

@@ -29,6 +29,12 @@ def interp(
 
     ``xp`` must rise; outside it the result is ``left`` and ``right``, by default the outermost
     values. With a ``period`` the points are sorted by their remainders.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.interp(2.5, [1.0, 2.0, 3.0], [10.0, 20.0, 30.0])
+    np.float64(25.0)
     """
     points = as_array(xp).astype(np.float64)
     values = as_array(fp)
@@ -100,20 +106,41 @@ def _convolved(function: str, a: Any, v: Any, mode: str) -> Tracer:
 
 @implements(np.convolve)
 def convolve(a: Any, v: Any, mode: str = "full") -> Any:
-    """The convolution of two vectors; mode full, same or valid."""
+    """The convolution of two vectors; mode full, same or valid.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.convolve([1.0, 2.0, 3.0], [1.0, 0.5])
+    array([1. , 2.5, 4. , 1.5])
+    """
     return _convolved("convolve", a, v, mode)
 
 
 @implements(np.correlate)
 def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
-    """The correlation sum(a[n + k] conj(v[n])) of two vectors; mode full, same or valid."""
+    """The correlation sum(a[n + k] conj(v[n])) of two vectors; mode full, same or valid.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `AttributeValueError` for an option or a size out of range.
+
+    >>> tnp.correlate([1.0, 2.0, 3.0], [0.0, 1.0], mode="same")
+    array([1., 2., 3.])
+    """
     first, second = as_array(a), as_array(v).conj()
     return _convolved("correlate", first, second.reshape(-1)[::-1], mode)
 
 
 @implements(np.unwrap)
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 6.283185307179586) -> Any:
-    """Phases with jumps beyond ``discont`` (half a period by default) taken out of them."""
+    """Phases with jumps beyond ``discont`` (half a period by default) taken out of them.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.unwrap([0.0, 6.0]).round(4)
+    array([ 0.    , -0.2832])
+    """
     x = as_array(p)
     position = canonical_axis("unwrap", axis, x.ndim)
     work = result_dtype([x.dtype, operand(period).type])
@@ -138,7 +165,14 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 6.28318
 
 @implements(np.trim_zeros)
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
-    """The array without its outer zeros, which must be known while tracing."""
+    """The array without its outer zeros, which must be known while tracing.
+
+    Raises `ArgumentError` for what is no array of numbers and `ConcretizationError` for an
+    option that is unknown while tracing.
+
+    >>> tnp.trim_zeros(np.array([0, 1, 2, 0]))
+    array([1, 2])
+    """
     x = as_array(filt)
     values = known("trim_zeros", x, "cut to a known size with x[start:stop]")
     if trim.lower() not in ("fb", "bf", "f", "b", ""):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.errors import AttributeValueError, ConcretizationError
+from tracejit.numpy.building import integer
 from tracejit.numpy.manipulation import as_array
 from tracejit.ops.constants import constant, elements_of, iota
 from tracejit.ops.layout import concatenate
@@ -44,7 +45,7 @@ def known(function: str, value: Any, advice: str) -> np.ndarray:
 
 def checked_size(function: str, size: Any) -> int:
     """``size=`` as a number. Raises `AttributeValueError` for a negative one."""
-    count = int(size.__index__())
+    count = integer(function, "size", size)
     if count < 0:
         raise AttributeValueError(f"{function}: size must not be negative, not {count}")
     return count

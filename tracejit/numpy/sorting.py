@@ -47,6 +47,12 @@ def sort(
     """The elements along ``axis`` in rising order, NaN last, or ``descending``, NaN first.
 
     Complex numbers are ordered by their real part, equal ones by their imaginary part.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.sort([3.0, 1.0, 2.0])
+    array([1., 2., 3.])
     """
     x, position = _sortable("sort", a, axis)
     if x.element_type.is_complex:
@@ -73,7 +79,14 @@ def argsort(
     stable: Any = None,
     descending: bool = False,
 ) -> Any:
-    """The places of the elements along ``axis`` in rising order; equal ones keep their order."""
+    """The places of the elements along ``axis`` in rising order; equal ones keep their order.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.argsort([3.0, 1.0, 2.0])
+    array([1, 2, 0])
+    """
     x, position = _sortable("argsort", a, axis)
     if descending:
         # The last of the reversed elements comes first, so that equal ones keep their order.
@@ -88,6 +101,9 @@ def partition(a: Any, kth: Any, axis: int | None = -1, kind: Any = None, order: 
     """Sorted altogether, which puts every ``kth`` element in its place.
 
     Raises `AttributeValueError` where a known ``kth`` is none of the places.
+
+    >>> tnp.partition([3.0, 1.0, 2.0], 1)[1]
+    np.float64(2.0)
     """
     _require_places("partition", a, kth, axis)
     return sort(a, axis)
@@ -97,7 +113,11 @@ def partition(a: Any, kth: Any, axis: int | None = -1, kind: Any = None, order: 
 def argpartition(
     a: Any, kth: Any, axis: int | None = -1, kind: Any = None, order: Any = None
 ) -> Any:
-    """The places of the elements in rising order. Raises as `partition` does."""
+    """The places of the elements in rising order. Raises as `partition` does.
+
+    >>> tnp.argpartition([3.0, 1.0, 2.0], 0)[0]
+    np.int64(1)
+    """
     _require_places("argpartition", a, kth, axis)
     return argsort(a, axis)
 
@@ -111,7 +131,14 @@ def _require_places(function: str, a: Any, kth: Any, axis: int | None) -> None:
 
 @implements(np.sort_complex)
 def sort_complex(a: Any) -> Any:
-    """The elements in rising order, as complex numbers."""
+    """The elements in rising order, as complex numbers.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.sort_complex([2 + 1j, 1 + 5j])
+    array([1.+5.j, 2.+1.j])
+    """
     made = sort(a)
     if made.element_type.is_complex:
         return made
@@ -121,7 +148,14 @@ def sort_complex(a: Any) -> Any:
 
 @implements(np.lexsort)
 def lexsort(keys: Any, axis: int = -1) -> Any:
-    """The order by the last key, ties by the one before it, and so on."""
+    """The order by the last key, ties by the one before it, and so on.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tnp.lexsort(([1, 0, 1], [2, 2, 1]))
+    array([2, 1, 0])
+    """
     columns = [as_array(key) for key in keys]
     position = canonical_axis("lexsort", axis, columns[0].ndim)
     made = argsort(columns[0], position)
@@ -133,7 +167,14 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 
 @implements(np.searchsorted)
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    """Where in the rising vector ``a`` the elements of ``v`` belong, before or after equal ones."""
+    """Where in the rising vector ``a`` the elements of ``v`` belong, before or after equal ones.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.searchsorted([1.0, 2.0, 3.0], [0.5, 2.0])
+    array([0, 1])
+    """
     if side not in ("left", "right"):
         raise AttributeValueError(f"searchsorted: side must be 'left' or 'right', not {side!r}")
     rows = as_array(a)
@@ -186,7 +227,14 @@ def _stands_before(row: Any, wanted: Any, side: str) -> Any:
 
 @implements(np.digitize)
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
-    """Which interval between monotonic ``bins`` each element lies in."""
+    """Which interval between monotonic ``bins`` each element lies in.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tnp.digitize([0.5, 2.5], [1.0, 2.0, 3.0])
+    array([0, 2])
+    """
     edges = as_array(bins)
     if edges.ndim != 1:
         raise ShapeError(f"digitize: bins {edges.shape} must have one dimension")

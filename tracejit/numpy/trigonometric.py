@@ -53,7 +53,13 @@ def sinc_of(x: Instruction) -> Instruction:
 
 @implements(np.sinc)
 def sinc(x: Any) -> Any:
-    """sin(πx) / (πx), and 1 at 0."""
+    """sin(πx) / (πx), and 1 at 0.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tnp.sinc([0.0, 0.5]).round(4)
+    array([1.    , 0.6366])
+    """
     value = operand(x).natural
     floating = value.array_shape.element_type.is_inexact
     return lift(sinc_of(value if floating else converted(value, ElementType.F64)))

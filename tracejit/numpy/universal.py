@@ -30,12 +30,21 @@ from tracejit.ops.layout import concatenate
 from tracejit.ops.windows import cumulative
 from tracejit.shapes import ElementType, element_type_of
 from tracejit.trace.convert import Operand, broadcast_together, operand
+from tracejit.trace.examples import documented
 from tracejit.trace.promotion import ufunc_dtypes
 from tracejit.trace.public import enter, public
 from tracejit.trace.result_layouts import elementwise
+from tracejit.trace.table import origin
 from tracejit.trace.tracer import Tracer, lift
 
 Kernel = Callable[..., Instruction | tuple[Instruction, ...]]
+
+
+def _summary(like: np.ufunc) -> str:
+    """The sentence with which NumPy or SciPy describes a ufunc, after its signature."""
+    paragraphs = (like.__doc__ or "").split("\n\n")
+    sentence = " ".join(paragraphs[1 if len(paragraphs) > 1 else 0].split())
+    return sentence if sentence.endswith(".") else f"{sentence}."
 
 
 class Ufunc:
@@ -56,7 +65,10 @@ class Ufunc:
         self.reducer = reducer
         self.__name__ = like.__name__
         self.__qualname__ = like.__name__
-        self.__doc__ = f"``np.{like.__name__}``, recorded."
+        module = origin(like)
+        name = f"{'np' if module == 'numpy' else module}.{like.__name__}"
+        about = f"{_summary(like)}\n\nTakes arguments and options as ``{name}`` does."
+        self.__doc__ = documented(about, f"{module}.{like.__name__}")
         self._public = public(self._record, like, layout=elementwise)
         enter(like, self)
 

@@ -10,7 +10,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from tracejit.errors import ArgumentError, ElementTypeError, ShapeError
@@ -79,24 +78,26 @@ def monoid(computation: Computation) -> Op | None:
 
 
 def highest(element_type: ElementType) -> Any:
-    """The greatest value of a real element type: infinity where there is one."""
+    """The greatest value of an element type: infinity where there is one."""
     dtype = element_type.dtype
     if element_type is ElementType.PRED:
         return np.bool_(True)
     if element_type.is_integral:
         return dtype.type(2 ** (element_type.bits - element_type.is_signed) - 1)
-    if element_type is ElementType.F8E4M3FN:
-        return ml_dtypes.finfo(dtype).max  # type: ignore[no-untyped-call]
-    return dtype.type(np.inf)
+    if element_type.is_complex or element_type.float_format.has_infinity:
+        return dtype.type(np.inf)
+    return dtype.type(element_type.float_format.highest)
 
 
 def lowest(element_type: ElementType) -> Any:
-    """The least value of a real element type: minus infinity where there is one."""
+    """The least value of an element type: minus infinity where there is one."""
     if element_type is ElementType.PRED:
         return np.bool_(False)
     if element_type.is_integral:
         return element_type.dtype.type(-(2 ** (element_type.bits - 1)) * element_type.is_signed)
-    return -highest(element_type)
+    if element_type.is_complex or element_type.float_format.has_infinity:
+        return -element_type.dtype.type(np.inf)
+    return element_type.dtype.type(element_type.float_format.lowest)
 
 
 def identity_value(name: str, element_type: ElementType) -> Any:

@@ -21,6 +21,11 @@ API_VERSIONS = (
     "API_VERSION_TYPED_FFI",
 )
 
+VMAP_METHODS = (None, "sequential", "broadcast_all", "expand_dims", "legacy_vectorized")
+"""How a function is called for a batch, as JAX names it: not at all; for one element after the
+other; or once, with the batch in front, where operands without it are repeated, have a dimension of
+size 1 there, or are as they are. Text does not hold it."""
+
 LINEAR_ALGEBRA = "tracejit.linalg."
 """How the names of the library's own targets for linear algebra begin."""
 
@@ -35,6 +40,11 @@ SEND_TARGET = "tracejit.send"
 COLLECTIVE_TARGET = "tracejit.collective"
 COLLECTIVE_START_TARGET = "tracejit.collective_start"
 COLLECTIVE_DONE_TARGET = "tracejit.collective_done"
+NATIVE_TARGET = "tracejit.native"
+"""A function of a compiled library, on arrays in the order in which it wants them in memory.
+
+The opaque text is the call as HLO text, with the target's name, layouts and attributes.
+"""
 
 
 @define(
@@ -56,6 +66,7 @@ COLLECTIVE_DONE_TARGET = "tracejit.collective_done"
     Attribute("backend_config", Kind.CONFIG, ""),
     Attribute("literal", Kind.LITERAL_TEXT, ""),
     Attribute("callback", Kind.UNWRITTEN, None),
+    Attribute("vmap_method", Kind.UNWRITTEN, "sequential"),
     Attribute("shape", Kind.SHAPE),
     side_effect="custom_call_has_side_effect",
 )
@@ -99,23 +110,36 @@ def custom_call(
     api_version: str = "API_VERSION_ORIGINAL",
     called_computations: Sequence[Computation] = (),
     callback: object = None,
+    operand_layout_constraints: Sequence[AnyShape] | None = None,
+    vmap_method: str | None = "sequential",
 ) -> Instruction:
     """What the registered function of that name makes of ``operands`` (XLA: CustomCall).
 
     The result has the given ``shape``. ``opaque`` is handed to the function (HLO's
     backend_config). A call with a side effect runs exactly once, in the order of creation; one
     without may be left out, or be one with an equal call. ``callback`` is kept alive by the call;
-    text does not hold it. Raises `AttributeValueError` for an empty name.
+    text does not hold it. ``operand_layout_constraints`` are the operands' shapes with the layouts
+    that the function wants, ``vmap_method`` one of `VMAP_METHODS`. Raises `AttributeValueError` for
+    an empty name.
     """
     return make(
         CUSTOM_CALL,
         *operands,
         custom_call_target=call_target_name,
+        operand_layout_constraints=operand_layout_constraints and (*operand_layout_constraints,),
         custom_call_has_side_effect=has_side_effect,
         output_to_operand_aliasing=tuple(output_operand_aliasing),
         api_version=api_version,
         called_computations=tuple(called_computations),
         backend_config=opaque,
         callback=callback,
+        vmap_method=vmap_method,
         shape=shape,
     )
+
+
+def is_native_call(instruction: Instruction) -> bool:
+    """Whether an instruction is a CustomCall of `NATIVE_TARGET`."""
+    if instruction.op is not CUSTOM_CALL:
+        return False
+    return bool(instruction.attributes["custom_call_target"] == NATIVE_TARGET)

@@ -45,6 +45,7 @@ def common_type(a: ElementType, b: ElementType, result: ElementType | None) -> E
         return widest if widest.bits >= 32 else ElementType.F32
     if widest.bits >= 32:
         return widest
-    if set(floats) == {ElementType.F16, ElementType.BF16}:
-        return ElementType.F32
-    return ElementType.BF16 if ElementType.BF16 in floats else ElementType.F16
+    if all(t.embedding is ElementType.F16 for t in floats):
+        return ElementType.F16
+    # bf16 has the values of all small floats, f16 not those of f8e8m0fnu.
+    return ElementType.F32 if ElementType.F16 in floats else ElementType.BF16

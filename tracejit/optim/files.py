@@ -19,6 +19,12 @@ def save(path: str | Path, parameters: Any) -> None:
     """Writes a tree of arrays. The ending of ``path``, .npz or .safetensors, says how.
 
     Raises `UnsupportedError` for another ending, or if safetensors is not installed.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tj.optim.save(f"{folder}/weights.npz", {"w": np.ones(2)})
+    ...     tj.optim.load(f"{folder}/weights.npz", {"w": np.zeros(2)})
+    {'w': array([1., 1.])}
     """
     leaves, structure = tree.flatten(parameters)
     named = {name: np.asarray(leaf) for name, leaf in zip(_names(structure), leaves, strict=True)}
@@ -37,6 +43,12 @@ def load(path: str | Path, like: Any) -> Any:
     """The tree that a file holds, of the structure, shapes and dtypes of ``like``.
 
     Raises `ArgumentError` where the file and ``like`` differ, `UnsupportedError` as `save` does.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tj.optim.save(f"{folder}/weights.npz", {"w": np.ones(2)})
+    ...     tj.optim.load(f"{folder}/weights.npz", {"w": np.zeros(2)})
+    {'w': array([1., 1.])}
     """
     if Path(path).suffix == ".safetensors":
         found: dict[str, np.ndarray] = _safetensors().load_file(path)

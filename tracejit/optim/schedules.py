@@ -8,17 +8,31 @@ from typing import Any
 import numpy as np
 
 from tracejit.errors import AttributeValueError
+from tracejit.tracebacks import names_misuse
 
 Schedule = Callable[[Any], Any]
 
 
 def constant_schedule(value: float) -> Schedule:
-    """Always ``value``."""
+    """Always ``value``.
+
+    Raises `ArgumentError` for what is no number.
+
+    >>> tj.optim.constant_schedule(0.1)(100)
+    np.float64(0.1)
+    """
     return lambda step: np.multiply(step, 0.0) + value
 
 
 def linear_schedule(init_value: float, end_value: float, transition_steps: int) -> Schedule:
-    """Along a line from ``init_value`` to ``end_value``, which it keeps."""
+    """Along a line from ``init_value`` to ``end_value``, which it keeps.
+
+    Raises `AttributeValueError` for an option or a size out of range and `ConcretizationError`
+    for an option that is unknown while tracing.
+
+    >>> tj.optim.linear_schedule(1.0, 0.0, 10)(4)
+    np.float64(0.6)
+    """
     _require_positive("linear_schedule", "transition_steps", transition_steps)
 
     def schedule(step: Any) -> Any:
@@ -29,7 +43,14 @@ def linear_schedule(init_value: float, end_value: float, transition_steps: int) 
 
 
 def cosine_decay_schedule(init_value: float, decay_steps: int, alpha: float = 0.0) -> Schedule:
-    """Along half a cosine from ``init_value`` to ``alpha`` times it, which it keeps."""
+    """Along half a cosine from ``init_value`` to ``alpha`` times it, which it keeps.
+
+    Raises `AttributeValueError` for an option or a size out of range and `ConcretizationError`
+    for an option that is unknown while tracing.
+
+    >>> tj.optim.cosine_decay_schedule(1.0, 10)(5)
+    np.float64(0.5)
+    """
     _require_positive("cosine_decay_schedule", "decay_steps", decay_steps)
 
     def schedule(step: Any) -> Any:
@@ -49,6 +70,12 @@ def exponential_decay(
     """``init_value`` times ``decay_rate`` to the power step / transition_steps.
 
     With ``staircase`` the power is whole; ``end_value`` is where the decay stops.
+
+    Raises `AttributeValueError` for an option or a size out of range and `ConcretizationError`
+    for an option that is unknown while tracing.
+
+    >>> tj.optim.exponential_decay(1.0, 10, 0.5)(10)
+    0.5
     """
     _require_positive("exponential_decay", "transition_steps", transition_steps)
 
@@ -65,7 +92,13 @@ def exponential_decay(
 def piecewise_constant_schedule(
     init_value: float, boundaries_and_scales: Mapping[int, float]
 ) -> Schedule:
-    """``init_value``, multiplied by a scale from each boundary on."""
+    """``init_value``, multiplied by a scale from each boundary on.
+
+    Raises `ArgumentError` for what is no number.
+
+    >>> tj.optim.piecewise_constant_schedule(1.0, {5: 0.1})(7)
+    np.float64(0.1)
+    """
 
     def schedule(step: Any) -> Any:
         value = np.multiply(step, 0.0) + init_value
@@ -76,6 +109,7 @@ def piecewise_constant_schedule(
     return schedule
 
 
+@names_misuse
 def warmup_cosine_decay_schedule(
     init_value: float,
     peak_value: float,
@@ -87,6 +121,9 @@ def warmup_cosine_decay_schedule(
 
     ``decay_steps`` counts both parts. Raises `AttributeValueError` unless it is more than
     ``warmup_steps``.
+
+    >>> tj.optim.warmup_cosine_decay_schedule(0.0, 1.0, 5, 10)(2)
+    array(0.4)
     """
     if decay_steps <= warmup_steps:
         raise AttributeValueError(
@@ -104,6 +141,6 @@ def warmup_cosine_decay_schedule(
     return schedule
 
 
-def _require_positive(function: str, name: str, value: int) -> None:
-    if value <= 0:
+def _require_positive(function: str, name: str, value: Any) -> None:
+    if isinstance(value, str) or value <= 0:
         raise AttributeValueError(f"{function}: {name} must be positive, not {value}")

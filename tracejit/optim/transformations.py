@@ -27,12 +27,27 @@ class Transformation(NamedTuple):
 
 
 def apply_updates(parameters: Tree, updates: Tree) -> Tree:
-    """The parameters with the updates added, each in its own dtype."""
+    """The parameters with the updates added, each in its own dtype.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.optim.apply_updates(np.array([1.0]), np.array([-0.25]))
+    array([0.75])
+    """
     return mapped(lambda p, u: p + u, parameters, updates)
 
 
 def chain(*transformations: Transformation) -> Transformation:
-    """One after the other; the state is a tuple of theirs."""
+    """One after the other; the state is a tuple of theirs.
+
+    Raises, in ``update``, `ArgumentError` for a gradient that is not like the parameters.
+
+    >>> params, grads = np.array([1.0, -2.0]), np.array([3.0, 4.0])
+    >>> rule = tj.optim.chain(tj.optim.clip(1.0), tj.optim.sgd(0.1))
+    >>> updates, state = rule.update(grads, rule.init(params), params)
+    >>> updates
+    array([-0.1, -0.1])
+    """
 
     def init(parameters: Tree) -> Tree:
         return tuple(one.init(parameters) for one in transformations)
@@ -62,12 +77,30 @@ def stateless(function: Callable[[Tree, Tree], Tree]) -> Transformation:
 
 
 def scale(factor: float) -> Transformation:
-    """Multiplies by a number."""
+    """Multiplies by a number.
+
+    Raises, in ``update``, `ArgumentError` for a gradient that is not like the parameters.
+
+    >>> params, grads = np.array([1.0, -2.0]), np.array([3.0, 4.0])
+    >>> rule = tj.optim.scale(0.5)
+    >>> updates, state = rule.update(grads, rule.init(params), params)
+    >>> updates.round(4)
+    array([1.5, 2. ])
+    """
     return stateless(lambda gradient, _: mapped(lambda g: factor * g, gradient))
 
 
 def scale_by_learning_rate(rate: Rate) -> Transformation:
-    """Multiplies by -rate; of a schedule, by the rate of the step that is counted."""
+    """Multiplies by -rate; of a schedule, by the rate of the step that is counted.
+
+    Raises, in ``update``, `ArgumentError` for a gradient that is not like the parameters.
+
+    >>> params, grads = np.array([1.0, -2.0]), np.array([3.0, 4.0])
+    >>> rule = tj.optim.scale_by_learning_rate(0.1)
+    >>> updates, state = rule.update(grads, rule.init(params), params)
+    >>> updates.round(4)
+    array([-0.3, -0.4])
+    """
     if not callable(rate):
         return scale(-rate)
     schedule = rate
@@ -80,7 +113,16 @@ def scale_by_learning_rate(rate: Rate) -> Transformation:
 
 
 def add_decayed_weights(decay: float) -> Transformation:
-    """Adds ``decay`` times the parameters."""
+    """Adds ``decay`` times the parameters.
+
+    Raises, in ``update``, `ArgumentError` for a gradient that is not like the parameters.
+
+    >>> params, grads = np.array([1.0, -2.0]), np.array([3.0, 4.0])
+    >>> rule = tj.optim.add_decayed_weights(0.1)
+    >>> updates, state = rule.update(grads, rule.init(params), params)
+    >>> updates.round(4)
+    array([3.1, 3.8])
+    """
 
     def function(gradient: Tree, parameters: Tree) -> Tree:
         if parameters is None:
@@ -92,7 +134,13 @@ def add_decayed_weights(decay: float) -> Transformation:
 
 def mapped(function: Callable[..., Any], first: Tree, *rest: Tree) -> Tree:
     """``function`` of leaves at the same place, each result in the dtype of the first tree's."""
-    return tree.map(lambda a, *others: function(a, *others).astype(dtype_of(a)), first, *rest)
+
+    def converted(a: Any, *others: Any) -> Any:
+        made = function(a, *others)
+        made = np.float64(made) if isinstance(made, float) else made
+        return made.astype(dtype_of(a))
+
+    return tree.map(converted, first, *rest)
 
 
 def zeros_like(parameters: Tree, value: float = 0.0) -> Tree:

@@ -65,20 +65,41 @@ def exponential_numbers(
 
 @drawn
 def exponential(words: Tracer, shape: Any = (), dtype: Any = DEFAULT) -> Tracer:
-    """Numbers with density e**-x for x >= 0."""
+    """Numbers with density e**-x for x >= 0.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.exponential(tj.random.key(0), (2,)).round(4)
+    array([0.5421, 0.2437])
+    """
     element_type = floating_type("exponential", dtype)
     return finished(exponential_numbers(words, sizes(shape), element_type))
 
 
 @drawn
 def gumbel(words: Tracer, shape: Any = (), dtype: Any = DEFAULT) -> Tracer:
-    """Numbers with distribution function exp(-exp(-x))."""
+    """Numbers with distribution function exp(-exp(-x)).
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.gumbel(tj.random.key(0), (2,)).round(4)
+    array([ 0.1379, -0.426 ])
+    """
     return finished(gumbel_numbers(words, sizes(shape), floating_type("gumbel", dtype)))
 
 
 @drawn
 def laplace(words: Tracer, shape: Any = (), dtype: Any = DEFAULT) -> Tracer:
-    """Numbers with density e**-|x| / 2."""
+    """Numbers with density e**-|x| / 2.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.laplace(tj.random.key(0), (2,)).round(4)
+    array([0.178, 0.838])
+    """
     element_type = floating_type("laplace", dtype)
     below = _limits(element_type)[2]
     u = _between(words, sizes(shape), element_type, -1.0 + below, 1.0)
@@ -87,7 +108,14 @@ def laplace(words: Tracer, shape: Any = (), dtype: Any = DEFAULT) -> Tracer:
 
 @drawn
 def logistic(words: Tracer, shape: Any = (), dtype: Any = DEFAULT) -> Tracer:
-    """Numbers with distribution function 1 / (1 + e**-x)."""
+    """Numbers with distribution function 1 / (1 + e**-x).
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.logistic(tj.random.key(0), (2,)).round(4)
+    array([-0.3291, -1.2874])
+    """
     element_type = floating_type("logistic", dtype)
     u = _between(words, sizes(shape), element_type, _limits(element_type)[1], 1.0)
     return finished(np.log(u / (1 - u)))
@@ -95,7 +123,14 @@ def logistic(words: Tracer, shape: Any = (), dtype: Any = DEFAULT) -> Tracer:
 
 @drawn
 def cauchy(words: Tracer, shape: Any = (), dtype: Any = DEFAULT) -> Tracer:
-    """Numbers with density 1 / (pi (1 + x**2))."""
+    """Numbers with density 1 / (pi (1 + x**2)).
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.cauchy(tj.random.key(0), (2,)).round(4)
+    array([-0.2619, -1.2378])
+    """
     element_type = floating_type("cauchy", dtype)
     u = _between(words, sizes(shape), element_type, _limits(element_type)[1], 1.0)
     return finished(np.tan((u - 0.5) * math.pi))
@@ -105,7 +140,14 @@ def cauchy(words: Tracer, shape: Any = (), dtype: Any = DEFAULT) -> Tracer:
 def truncated_normal(
     words: Tracer, lower: Any, upper: Any, shape: Any = None, dtype: Any = DEFAULT
 ) -> Tracer:
-    """Standard normal numbers in [lower, upper]; the bounds broadcast to ``shape``."""
+    """Standard normal numbers in [lower, upper]; the bounds broadcast to ``shape``.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.truncated_normal(tj.random.key(0), -1.0, 1.0, (2,)).round(4)
+    array([-0.14  , -0.5063])
+    """
     element_type = floating_type("truncated_normal", dtype)
     dimensions, (low, high) = parameters("truncated_normal", element_type, shape, lower, upper)
     root = math.sqrt(2)
@@ -130,7 +172,14 @@ def _erf(x: Tracer) -> Any:
 
 @drawn
 def lognormal(words: Tracer, sigma: Any = 1.0, shape: Any = None, dtype: Any = DEFAULT) -> Tracer:
-    """Numbers whose logarithm is normal with deviation ``sigma``."""
+    """Numbers whose logarithm is normal with deviation ``sigma``.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.lognormal(tj.random.key(0), shape=(2,)).round(4)
+    array([0.814 , 0.4562])
+    """
     element_type = floating_type("lognormal", dtype)
     dimensions, (scale,) = parameters("lognormal", element_type, shape, sigma)
     z = lift(standard_normal(words.instruction, dimensions, element_type), False)
@@ -139,7 +188,14 @@ def lognormal(words: Tracer, sigma: Any = 1.0, shape: Any = None, dtype: Any = D
 
 @drawn
 def rayleigh(words: Tracer, scale: Any, shape: Any = None, dtype: Any = DEFAULT) -> Tracer:
-    """Lengths of plane vectors whose parts are normal with deviation ``scale``."""
+    """Lengths of plane vectors whose parts are normal with deviation ``scale``.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.rayleigh(tj.random.key(0), 1.0, (2,)).round(4)
+    array([1.32  , 1.7499])
+    """
     element_type = floating_type("rayleigh", dtype)
     dimensions, (width,) = parameters("rayleigh", element_type, shape, scale)
     u = _between(words, dimensions, element_type, _limits(element_type)[0], 1.0)
@@ -150,7 +206,14 @@ def rayleigh(words: Tracer, scale: Any, shape: Any = None, dtype: Any = DEFAULT)
 def weibull_min(
     words: Tracer, scale: Any, concentration: Any, shape: Any = None, dtype: Any = DEFAULT
 ) -> Tracer:
-    """Numbers with distribution function 1 - exp(-(x / scale)**concentration)."""
+    """Numbers with distribution function 1 - exp(-(x / scale)**concentration).
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.weibull_min(tj.random.key(0), 1.0, 2.0, (2,)).round(4)
+    array([0.7363, 0.4937])
+    """
     element_type = floating_type("weibull_min", dtype)
     dimensions, (width, power) = parameters(
         "weibull_min", element_type, shape, scale, concentration
@@ -161,7 +224,14 @@ def weibull_min(
 
 @drawn
 def pareto(words: Tracer, b: Any, shape: Any = None, dtype: Any = DEFAULT) -> Tracer:
-    """Numbers with density b / x**(b + 1) for x >= 1."""
+    """Numbers with density b / x**(b + 1) for x >= 1.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.pareto(tj.random.key(0), 2.0, (2,)).round(4)
+    array([1.3113, 1.1296])
+    """
     element_type = floating_type("pareto", dtype)
     dimensions, (power,) = parameters("pareto", element_type, shape, b)
     return finished(np.exp(exponential_numbers(words, dimensions, element_type) / power))
@@ -169,7 +239,14 @@ def pareto(words: Tracer, b: Any, shape: Any = None, dtype: Any = DEFAULT) -> Tr
 
 @drawn
 def maxwell(words: Tracer, shape: Any = (), dtype: Any = DEFAULT) -> Tracer:
-    """Lengths of vectors in space whose parts are standard normal."""
+    """Lengths of vectors in space whose parts are standard normal.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.maxwell(tj.random.key(0), (2,)).round(4)
+    array([1.9891, 0.4246])
+    """
     element_type = floating_type("maxwell", dtype)
     z = lift(standard_normal(words.instruction, (*sizes(shape), 3), element_type), False)
     return finished(np.sqrt((z * z).sum(-1)))
@@ -179,7 +256,14 @@ def maxwell(words: Tracer, shape: Any = (), dtype: Any = DEFAULT) -> Tracer:
 def double_sided_maxwell(
     words: Tracer, loc: Any, scale: Any, shape: Any = None, dtype: Any = DEFAULT
 ) -> Tracer:
-    """``loc`` plus or minus ``scale`` times a `maxwell` number."""
+    """``loc`` plus or minus ``scale`` times a `maxwell` number.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.double_sided_maxwell(tj.random.key(0), 0.0, 1.0, (2,)).round(4)
+    array([ 1.9846, -2.4782])
+    """
     element_type = floating_type("double_sided_maxwell", dtype)
     dimensions, (centre, width) = parameters(
         "double_sided_maxwell", element_type, shape, loc, scale
@@ -195,7 +279,14 @@ def double_sided_maxwell(
 def triangular(
     words: Tracer, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = DEFAULT
 ) -> Tracer:
-    """Numbers whose density rises from 0 at ``left`` to ``mode`` and falls to 0 at ``right``."""
+    """Numbers whose density rises from 0 at ``left`` to ``mode`` and falls to 0 at ``right``.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.triangular(tj.random.key(0), 0.0, 1.0, 2.0, (2,)).round(4)
+    array([0.9148, 0.6577])
+    """
     element_type = floating_type("triangular", dtype)
     dimensions, (low, top, high) = parameters("triangular", element_type, shape, left, mode, right)
     u = _from_zero(words, dimensions, element_type)
@@ -208,7 +299,14 @@ def triangular(
 
 @drawn
 def wald(words: Tracer, mean: Any, shape: Any = None, dtype: Any = DEFAULT) -> Tracer:
-    """Numbers with the inverse Gaussian distribution of this mean and scale 1."""
+    """Numbers with the inverse Gaussian distribution of this mean and scale 1.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.wald(tj.random.key(0), 1.0, (2,)).round(4)
+    array([0.187 , 1.6107])
+    """
     element_type = floating_type("wald", dtype)
     dimensions, (mu,) = parameters("wald", element_type, shape, mean)
     # Michael, Schucany and Haas: the smaller root of a quadratic, or mean**2 over it.

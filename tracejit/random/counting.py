@@ -109,7 +109,13 @@ def _split(words: Tracer, shape: tuple[int, ...]) -> Tracer:
 
 
 def split(key: Any, num: Any = 2) -> Any:
-    """``num`` new keys made from one, which is not to be used again; ``num`` may be a shape."""
+    """``num`` new keys made from one, which is not to be used again; ``num`` may be a shape.
+
+    Raises `ArgumentError` for what is no key.
+
+    >>> tj.random.split(tj.random.key(0)).shape
+    (2,)
+    """
     return same_kind(key, _split(key, sizes(num)))
 
 
@@ -119,7 +125,14 @@ def _fold_in(words: Tracer, data: Any) -> Tracer:
 
 
 def fold_in(key: Any, data: Any) -> Any:
-    """A new key from a key and the lower 32 bits of an integer."""
+    """A new key from a key and the lower 32 bits of an integer.
+
+    Raises `ArgumentError` for what is no array of numbers and `ElementTypeError` for an element
+    type that it does not take.
+
+    >>> tj.random.key_data(tj.random.fold_in(tj.random.key(0), 7))
+    array([2716826189,  292468403], dtype=uint32)
+    """
     return same_kind(key, _fold_in(key, data))
 
 
@@ -128,7 +141,14 @@ _WIDTHS = {8, 16, 32, 64}
 
 @drawn
 def bits(words: Tracer, shape: Any = (), dtype: Any = np.uint64) -> Tracer:
-    """Uniform random bits of an unsigned dtype: uint8, uint16, uint32 or uint64."""
+    """Uniform random bits of an unsigned dtype: uint8, uint16, uint32 or uint64.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.bits(tj.random.key(0), (2,), np.uint32)
+    array([4070199207, 4202968722], dtype=uint32)
+    """
     element_type = element_type_of(dtype)
     if element_type.is_signed or not element_type.is_integral or element_type.bits not in _WIDTHS:
         raise ElementTypeError(f"bits: dtype must be an unsigned integer's, not {element_type}")

@@ -78,6 +78,12 @@ def poisson(words: Tracer, lam: Any, shape: Any = None, dtype: Any = np.int64) -
     """Counts with the Poisson distribution of mean ``lam``, which broadcasts to ``shape``.
 
     -1 where ``lam`` is no number, negative or infinite.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.poisson(tj.random.key(0), 3.0, (3,))
+    array([2, 2, 2])
     """
     element_type = integer_type("poisson", dtype)
     _, (given,) = parameters("poisson", ElementType.F64, shape, lam)
@@ -125,6 +131,12 @@ def binomial(words: Tracer, n: Any, p: Any, shape: Any = None, dtype: Any = DEFA
     """How many of ``n`` trials succeed, each with probability ``p``; both broadcast to ``shape``.
 
     NaN where n is negative or p is no probability.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.binomial(tj.random.key(0), 10, 0.5, (3,))
+    array([5., 4., 5.])
     """
     element_type = floating_type("binomial", dtype)
     _, (trials, chance) = parameters("binomial", ElementType.F64, shape, n, p)

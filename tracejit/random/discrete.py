@@ -43,7 +43,14 @@ def integers_below(words: Tracer, dimensions: tuple[int, ...], span: Tracer) -> 
 
 @drawn
 def randint(words: Tracer, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int64) -> Tracer:
-    """Integers uniform in [minval, maxval); ``minval`` where maxval <= minval."""
+    """Integers uniform in [minval, maxval); ``minval`` where maxval <= minval.
+
+    Raises `ArgumentError` for what is no array of numbers and `AttributeValueError` for an
+    option or a size out of range.
+
+    >>> tj.random.randint(tj.random.key(0), (3,), 0, 10)
+    array([5, 1, 5])
+    """
     element_type = integer_type("randint", dtype)
     dimensions = sizes(shape)
     wide = ElementType.S64 if element_type.bits == 64 else ElementType.S32
@@ -61,7 +68,14 @@ def randint(words: Tracer, shape: Any, minval: Any, maxval: Any, dtype: Any = np
 
 @drawn
 def bernoulli(words: Tracer, p: Any = 0.5, shape: Any = None) -> Tracer:
-    """True with probability ``p``, a number or an array that broadcasts to ``shape``."""
+    """True with probability ``p``, a number or an array that broadcasts to ``shape``.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.bernoulli(tj.random.key(0), 0.5, (3,))
+    array([ True,  True, False])
+    """
     given = operand(p)
     element_type = given.element_type if given.element_type.is_floating else ElementType.F64
     dimensions, (chance,) = parameters("bernoulli", element_type, shape, p)
@@ -71,7 +85,14 @@ def bernoulli(words: Tracer, p: Any = 0.5, shape: Any = None) -> Tracer:
 
 @drawn
 def rademacher(words: Tracer, shape: Any = (), dtype: Any = np.int64) -> Tracer:
-    """1 or -1, each with probability 1/2."""
+    """1 or -1, each with probability 1/2.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.rademacher(tj.random.key(0), (3,))
+    array([ 1,  1, -1])
+    """
     u = lift(interval(words.instruction, sizes(shape), ElementType.F64), False)
     made = converted((u < 0.5).instruction, element_type_of(dtype))
     return finished(lift(made, False) * 2 - 1)
@@ -89,6 +110,12 @@ def categorical(
 
     ``shape`` is that of the result, whose last dimensions are those of ``logits`` without
     ``axis``. With ``replace=False`` the dimensions before them count picks without repetition.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.categorical(tj.random.key(0), np.log([0.1, 0.9]), shape=(4,))
+    array([1, 0, 1, 1])
     """
     given = lift(operand(logits).natural, False)
     table: Any = given if given.element_type.is_floating else given.astype(DEFAULT)
@@ -134,7 +161,14 @@ def _noise(
 
 @drawn
 def geometric(words: Tracer, p: Any, shape: Any = None, dtype: Any = np.int64) -> Tracer:
-    """How many trials of success ``p`` it takes until one succeeds: 1, 2, ..."""
+    """How many trials of success ``p`` it takes until one succeeds: 1, 2, ...
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.geometric(tj.random.key(0), 0.5, (3,))
+    array([2, 3, 1])
+    """
     element_type = element_type_of(dtype)
     dimensions, (chance,) = parameters("geometric", ElementType.F64, shape, p)
     tiny = float(np.finfo(np.float64).tiny)

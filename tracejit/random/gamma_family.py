@@ -119,7 +119,14 @@ def log_gamma_numbers(words: Tracer, a: Any) -> Any:
 
 @drawn
 def loggamma(words: Tracer, a: Any, shape: Any = None, dtype: Any = DEFAULT) -> Tracer:
-    """The logarithm of `gamma`, exact where the number itself would vanish."""
+    """The logarithm of `gamma`, exact where the number itself would vanish.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.loggamma(tj.random.key(0), 2.0, (2,)).round(4)
+    array([-0.0361,  0.2159])
+    """
     element_type = floating_type("loggamma", dtype)
     _, (parameter,) = parameters("loggamma", element_type, shape, a)
     return finished(log_gamma_numbers(words, parameter))
@@ -130,6 +137,12 @@ def gamma(words: Tracer, a: Any, shape: Any = None, dtype: Any = DEFAULT) -> Tra
     """Numbers with density x**(a - 1) e**-x / Gamma(a); ``a`` broadcasts to ``shape``.
 
     NaN for a negative ``a``. The derivative by ``a`` is that of the quantiles.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.gamma(tj.random.key(0), 2.0, (2,)).round(4)
+    array([0.9645, 1.241 ])
     """
     element_type = floating_type("gamma", dtype)
     _, (parameter,) = parameters("gamma", element_type, shape, a)
@@ -138,7 +151,14 @@ def gamma(words: Tracer, a: Any, shape: Any = None, dtype: Any = DEFAULT) -> Tra
 
 @drawn
 def beta(words: Tracer, a: Any, b: Any, shape: Any = None, dtype: Any = DEFAULT) -> Tracer:
-    """Numbers in [0, 1] with density proportional to x**(a - 1) (1 - x)**(b - 1)."""
+    """Numbers in [0, 1] with density proportional to x**(a - 1) (1 - x)**(b - 1).
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.beta(tj.random.key(0), 2.0, 3.0, (2,)).round(4)
+    array([0.6557, 0.7272])
+    """
     element_type = floating_type("beta", dtype)
     _, (first, second) = parameters("beta", element_type, shape, a, b)
     keys = pair(words)
@@ -153,6 +173,11 @@ def dirichlet(words: Tracer, alpha: Any, shape: Any = None, dtype: Any = DEFAULT
     """Vectors of positive numbers that sum to 1, along a last dimension like ``alpha``'s.
 
     ``shape`` is that of the result without this dimension.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.random.dirichlet(tj.random.key(0), np.ones(3)).round(4)
+    array([0.3903, 0.6042, 0.0055])
     """
     element_type = floating_type("dirichlet", dtype)
     count = np.shape(alpha)[-1]
@@ -169,7 +194,14 @@ def _chisquare(words: Tracer, df: Any) -> Any:
 
 @drawn
 def chisquare(words: Tracer, df: Any, shape: Any = None, dtype: Any = DEFAULT) -> Tracer:
-    """Sums of the squares of ``df`` standard normal numbers."""
+    """Sums of the squares of ``df`` standard normal numbers.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.chisquare(tj.random.key(0), 2.0, (2,)).round(4)
+    array([0.5326, 0.8245])
+    """
     element_type = floating_type("chisquare", dtype)
     _, (freedom,) = parameters("chisquare", element_type, shape, df)
     return finished(_chisquare(words, freedom))
@@ -177,7 +209,14 @@ def chisquare(words: Tracer, df: Any, shape: Any = None, dtype: Any = DEFAULT) -
 
 @drawn
 def f(words: Tracer, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = DEFAULT) -> Tracer:
-    """Quotients of two `chisquare` numbers, each over its degrees of freedom."""
+    """Quotients of two `chisquare` numbers, each over its degrees of freedom.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.f(tj.random.key(0), 2.0, 3.0, (2,)).round(4)
+    array([4.4405, 6.5604])
+    """
     element_type = floating_type("f", dtype)
     _, (over, under) = parameters("f", element_type, shape, dfnum, dfden)
     first, second = pair(words)
@@ -186,7 +225,14 @@ def f(words: Tracer, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = DEF
 
 @drawn
 def t(words: Tracer, df: Any, shape: Any = None, dtype: Any = DEFAULT) -> Tracer:
-    """Student's distribution with ``df`` degrees of freedom."""
+    """Student's distribution with ``df`` degrees of freedom.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.t(tj.random.key(0), 3.0, (2,)).round(4)
+    array([ 2.4557, -0.5106])
+    """
     element_type = floating_type("t", dtype)
     _, (freedom,) = parameters("t", element_type, shape, df)
     first, second = pair(words)
@@ -204,7 +250,14 @@ def _generalized(words: Tracer, p: Any) -> Any:
 
 @drawn
 def generalized_normal(words: Tracer, p: Any, shape: Any = None, dtype: Any = DEFAULT) -> Tracer:
-    """Numbers with density proportional to exp(-|x|**p)."""
+    """Numbers with density proportional to exp(-|x|**p).
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.generalized_normal(tj.random.key(0), 2.0, (2,)).round(4)
+    array([ 0.6101, -0.6328])
+    """
     element_type = floating_type("generalized_normal", dtype)
     _, (power,) = parameters("generalized_normal", element_type, shape, p)
     return finished(_generalized(words, power))
@@ -212,7 +265,14 @@ def generalized_normal(words: Tracer, p: Any, shape: Any = None, dtype: Any = DE
 
 @drawn
 def ball(words: Tracer, d: int, p: float = 2, shape: Any = (), dtype: Any = DEFAULT) -> Tracer:
-    """Vectors of ``d`` numbers uniform in the ball of radius 1 of the p-norm."""
+    """Vectors of ``d`` numbers uniform in the ball of radius 1 of the p-norm.
+
+    Raises `ArgumentError` for what is no array of numbers, `ShapeError` for shapes that do not
+    fit and `ConcretizationError` for an option that is unknown while tracing.
+
+    >>> tj.random.ball(tj.random.key(0), 2).round(4)
+    array([-0.769 , -0.5373])
+    """
     element_type = floating_type("ball", dtype)
     dimensions = (*sizes(shape), d)
     first, second = pair(words)

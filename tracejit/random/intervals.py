@@ -97,7 +97,14 @@ def interval(
 def uniform(
     words: Tracer, shape: Any = (), dtype: Any = DEFAULT, minval: Any = 0.0, maxval: Any = 1.0
 ) -> Tracer:
-    """Numbers uniform in [minval, maxval)."""
+    """Numbers uniform in [minval, maxval).
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.uniform(tj.random.key(0), (2,)).round(4)
+    array([0.4185, 0.2163])
+    """
     element_type = floating_type("uniform", dtype)
     return lift(interval(words.instruction, sizes(shape), element_type, minval, maxval))
 
@@ -127,6 +134,12 @@ def normal(words: Tracer, shape: Any = (), dtype: Any = DEFAULT) -> Tracer:
     """Numbers with the standard normal distribution.
 
     Of a complex dtype, both parts are normal, with half the variance each.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.random.normal(tj.random.key(0), (2,)).round(4)
+    array([-0.2058, -0.7848])
     """
     element_type = element_type_of(dtype)
     if not element_type.is_complex:

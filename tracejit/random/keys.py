@@ -19,6 +19,7 @@ from tracejit.shapes import ElementType
 from tracejit.trace.convert import as_instruction, operand
 from tracejit.trace.public import public
 from tracejit.trace.tracer import Tracer, lift
+from tracejit.tracebacks import names_misuse
 
 IMPLEMENTATION = "threefry2x32"
 WORD = ElementType.U32
@@ -137,7 +138,7 @@ def drawn(function: Callable[..., Any]) -> Callable[..., Any]:
 
     It may be called inside and outside traces; ``words`` are those of one key, as a traced array.
     """
-    name = function.__name__
+    name = function.__name__.removeprefix("_")
 
     @functools.wraps(function)
     def record(words: Any, *args: Any, **kwargs: Any) -> Any:
@@ -145,6 +146,7 @@ def drawn(function: Callable[..., Any]) -> Callable[..., Any]:
 
     call = public(record)
 
+    @names_misuse
     @functools.wraps(function)
     def draw(key: Any, *args: Any, **kwargs: Any) -> Any:
         return call(raw(key, name), *args, **kwargs)
@@ -191,35 +193,69 @@ def key(seed: Any) -> Key:
 
     Equal to that of ``jax.random.key`` with 64-bit types enabled. Raises `ArgumentError` for other
     values than integers.
+
+    >>> tj.random.uniform(tj.random.key(0), (2,)).round(4)
+    array([0.4185, 0.2163])
     """
     return Key(_seed_words(seed))
 
 
 def PRNGKey(seed: Any) -> Any:
-    """The words of `key`: an array uint32 of shape (2,), which every function here takes, too."""
+    """The words of `key`: an array uint32 of shape (2,), which every function here takes, too.
+
+    Raises `ArgumentError` for arguments that it does not take and `ElementTypeError` for an
+    element type that it does not take.
+
+    >>> tj.random.PRNGKey(7)
+    array([0, 7], dtype=uint32)
+    """
     return _seed_words(seed)
 
 
 def key_data(keys: Any) -> Any:
-    """The words of keys: uint32 of the keys' shape and a last dimension of 2."""
+    """The words of keys: uint32 of the keys' shape and a last dimension of 2.
+
+    Raises `ArgumentError` for what is no key.
+
+    >>> tj.random.key_data(tj.random.key(7))
+    array([0, 7], dtype=uint32)
+    """
     return several(keys, "key_data")
 
 
 def wrap_key_data(key_bits_array: Any) -> Key:
-    """Keys with these words; the inverse of `key_data`."""
+    """Keys with these words; the inverse of `key_data`.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.random.wrap_key_data(np.uint32([0, 7])).shape
+    ()
+    """
     if isinstance(key_bits_array, list | tuple):
         key_bits_array = np.asarray(key_bits_array, np.uint32)
     return Key(several(key_bits_array, "wrap_key_data"))
 
 
 def key_impl(keys: Any) -> str:
-    """The name of the generator that keys belong to."""
+    """The name of the generator that keys belong to.
+
+    Raises `ArgumentError` for what is no key.
+
+    >>> tj.random.key_impl(tj.random.key(7))
+    'threefry2x32'
+    """
     several(keys, "key_impl")
     return IMPLEMENTATION
 
 
 def clone(key: Any) -> Any:
-    """The same key."""
+    """The same key.
+
+    Raises `ArgumentError` for what is no key.
+
+    >>> tj.random.key_data(tj.random.clone(tj.random.key(7)))
+    array([0, 7], dtype=uint32)
+    """
     several(key, "clone")
     return key
 

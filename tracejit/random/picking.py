@@ -55,6 +55,12 @@ def permutation(words: Tracer, x: Any, axis: int = 0, independent: bool = False)
     """An array shuffled along ``axis``, or the numbers 0 … x - 1 in random order.
 
     With ``independent`` every row along the axis is shuffled by itself.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tj.random.permutation(tj.random.key(0), 5)
+    array([0, 1, 4, 3, 2])
     """
     array = _counted_or_given("permutation", x)
     place = _axis("permutation", axis, array.ndim)
@@ -77,6 +83,9 @@ def choice(
     """Picks from an array along ``axis``, or from 0 … a - 1, with probabilities ``p``.
 
     Without ``replace`` no place is picked twice. Raises `ShapeError` when there are too few.
+
+    >>> tj.random.choice(tj.random.key(0), 5, (3,))
+    array([0, 1, 0])
     """
     array = _counted_or_given("choice", a)
     place = _axis("choice", axis, array.ndim)

@@ -30,6 +30,9 @@ def multivariate_normal(
     ``shape`` is that of the result without its last dimension. NaN where the covariance is not
     positive definite. Raises `ShapeError` when sizes do not fit, `AttributeValueError` for another
     method than cholesky.
+
+    >>> tj.random.multivariate_normal(tj.random.key(0), np.zeros(2), np.eye(2)).round(4)
+    array([-0.2058, -0.7848])
     """
     element_type = floating_type("multivariate_normal", dtype)
     if method != "cholesky":
@@ -60,6 +63,14 @@ def orthogonal(
     """Matrices [..., n, m] with orthonormal columns (rows if n < m), uniform among all such.
 
     The orthogonal factor of a normal matrix whose triangular one has a positive diagonal.
+
+    Raises `ArgumentError` for what is no array of numbers, `AttributeValueError` for an option
+    or a size out of range and `ConcretizationError` for an option that is unknown while
+    tracing.
+
+    >>> tj.random.orthogonal(tj.random.key(0), 2).round(4)
+    array([[-0.1126, -0.9936],
+           [ 0.9936, -0.1126]])
     """
     element_type = floating_type("orthogonal", dtype)
     columns = n if m is None else m

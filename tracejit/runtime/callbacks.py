@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracejit.backends.abi import COLLECTIVE, EVALUATE, SORT_VALUES
+from tracejit.backends.abi import COLLECTIVE, EVALUATE, OUTSIDE, SORT_VALUES
 from tracejit.errors import CompilationError
 from tracejit.loading import is_redefined, load
 from tracejit.runtime.library import BOOLEAN, FLOAT, POINTER, RAW_STRING, ByteArray, runtime
@@ -41,6 +41,7 @@ _SAFE_CALL = ctypes.CFUNCTYPE(
 _MODULES = {
     COLLECTIVE: "tracejit.runtime.devices.host_call",
     EVALUATE: "tracejit.runtime.host_op_callback",
+    OUTSIDE: "tracejit.runtime.access_checks",
     SORT_VALUES: "tracejit.runtime.sorting",
 }
 """What defines the callbacks of our own; imported for a program that calls them."""
@@ -93,8 +94,8 @@ def _register(name: str, function: Callback) -> Any:
         try:
             words = arguments[: 2 * count]
             function(*map(_value, words[::2], words[1::2]))
-        except BaseException as error:  # kept for `raise_pending`: C code cannot pass it on
-            _raised.error = error
+        except BaseException as error:
+            keep_raised(error)
             ffi.TVMFFIErrorSetRaisedFromCStr(b"RuntimeError", b"a callback raised")
             return -1
         return 0
@@ -117,6 +118,11 @@ def _value(head: int, bits: int) -> int | float | bool | str:
     if type_index == FLOAT:
         return ctypes.c_double.from_buffer(ctypes.c_int64(bits)).value
     return bool(bits) if type_index == BOOLEAN else bits
+
+
+def keep_raised(error: BaseException) -> None:
+    """Keeps what ends this thread's program, which C code cannot pass on, for `raise_pending`."""
+    _raised.error = error
 
 
 def raise_pending() -> None:

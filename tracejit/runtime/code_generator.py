@@ -15,6 +15,7 @@ from typing import Any
 from tracejit.graph import Module
 from tracejit.hlo.fingerprint import fingerprint
 from tracejit.loading import load
+from tracejit.passes.native_calls import with_native_calls
 from tracejit.runtime.cache import DiskCache, cache_key
 from tracejit.runtime.imports import importing_tvm
 from tracejit.targets import kernel_texts
@@ -42,6 +43,9 @@ def generate(
     it is now, and ``here`` forbids another process. Raises what the function raises, and
     `CompilationError` for ``title`` where the compiler dies.
     """
+    arguments = tuple(
+        with_native_calls(each) if isinstance(each, Module) else each for each in arguments
+    )
     module, _, name = f"{_PACKAGE}.{function}".rpartition(".")
     server = load("tracejit.runtime.compile_server")
     try:

@@ -23,6 +23,7 @@ from tracejit.loading import load
 from tracejit.runtime.imports import importing_tvm
 from tracejit.runtime.shipping import packed, unpacked
 from tracejit.system import processes
+from tracejit.system.garbage import collecting_garbage_later
 
 _LENGTH = struct.Struct("<Q")
 _STACK_BYTES = 256 << 20
@@ -172,7 +173,8 @@ def _answer(task: Task, replies: int) -> Any:
             with importing_tvm():
                 module = load(task.module)
             send(replies, Began())
-            value = getattr(module, task.function)(*task.arguments, **options)
+            with collecting_garbage_later():
+                value = getattr(module, task.function)(*task.arguments, **options)
     except BaseException as error:
         return _raised(error)
     if isinstance(value, InProcess):

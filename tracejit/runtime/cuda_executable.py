@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,10 +33,11 @@ from tracejit.backends.launch_plan import (
 from tracejit.cuda.arrays import DeviceArray
 from tracejit.cuda.device import Device, device_of
 from tracejit.cuda.driver import NO_BINARY, Driver
-from tracejit.cuda.memory import allocate, copy_out
+from tracejit.cuda.memory import Memory, allocate, copy_out
 from tracejit.cuda.streams import Stream
 from tracejit.cuda.transfer import is_on_a_device, to_device
 from tracejit.errors import ArgumentError, DeviceError
+from tracejit.runtime.cuda_graphs import Graphs
 from tracejit.runtime.executable import Executable, conformed
 
 _DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -48,6 +50,7 @@ class _Loaded:
     def __init__(self, image: bytes, plan: LaunchPlan, artifact: Artifact, device: Device) -> None:
         self.generation = device.generation
         self.functions: dict[str, int] = {}
+        self.graphs = Graphs()
         self.constants = [to_device(array, device) for array in artifact.constants]
         with device.context() as call:
             module = ctypes.c_uint64()
@@ -138,20 +141,33 @@ class CudaExecutable(Executable):
         loaded = self._on(device)
         inputs = [argument.address for argument in arguments]
         outputs = [self._output(n, spec, arguments, device) for n, spec in enumerate(self.outputs)]
-        workspace = allocate(device, self.artifact.workspace_bytes, "a program's workspace")
-        run = _Run(
-            device,
-            loaded.functions,
-            {
-                INPUT: inputs,
-                OUTPUT: [output.address for output in outputs],
-                CONSTANT: [constant.address for constant in loaded.constants],
-                WORKSPACE: [workspace.address],
-            },
-        )
-        with device.context() as call:
+        stream = Stream.current(device)
+        bases = {
+            INPUT: inputs,
+            OUTPUT: [output.address for output in outputs],
+            CONSTANT: [constant.address for constant in loaded.constants],
+        }
+
+        def queue(call: Driver, on: Stream, workspace: Memory) -> None:
+            run = _Run(device, loaded.functions, {**bases, WORKSPACE: [workspace.address]}, on)
             run.nodes(call, self.plan.nodes)
+
+        with device.context() as call:
+            graph = None
+            if self.plan.is_static:
+                key = (stream.handle, *inputs, *bases[OUTPUT])
+                graph = loaded.graphs.found(
+                    call, key, self._workspace(device), partial(queue, call)
+                )
+            if graph is not None:
+                graph.launch(call, stream)
+            else:
+                queue(call, stream, self._workspace(device)())
         return outputs
+
+    def _workspace(self, device: Device) -> Callable[[], Memory]:
+        """A function that allocates the memory between kernels."""
+        return partial(allocate, device, self.artifact.workspace_bytes, "a program's workspace")
 
     def _output(
         self, number: int, spec: ArraySpec, arguments: Sequence[DeviceArray], device: Device
@@ -173,11 +189,12 @@ class _Run:
         device: Device,
         functions: Mapping[str, int],
         bases: Mapping[str, Sequence[int]],
+        stream: Stream,
     ) -> None:
         self._device = device
         self._functions = functions
         self._bases = bases
-        self._stream = Stream.current(device)
+        self._stream = stream
 
     def nodes(self, call: Driver, nodes: Sequence[Node]) -> None:
         for node in nodes:

@@ -23,6 +23,7 @@ from tracejit.runtime import result_arena, workspace
 from tracejit.runtime.callbacks import raise_pending, require
 from tracejit.runtime.donation import are_apart, are_donatable, to_write_over
 from tracejit.runtime.library import Entry, runtime
+from tracejit.runtime.memory_limit import require_workspace
 from tracejit.system import loadable_path
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Executable:
         self, entry: Entry, artifact: Artifact, library: ctypes.CDLL | None = None
     ) -> None:
         require(artifact.callbacks)
+        if artifact.native_calls:
+            artifact = load_module("tracejit.runtime.native_calls").with_records(artifact)
         self.artifact = artifact
         self.library = library
         self.inputs = tuple(artifact.inputs)
@@ -134,6 +137,7 @@ def _runner(entry: Entry, artifact: Artifact) -> Run:
     """`Executable.run`: as few steps as there can be."""
     facts = table([*artifact.inputs, *artifact.outputs], artifact.constants)
     nbytes = artifact.workspace_bytes
+    require_workspace(nbytes)
     allocate, address = result_arena.allocator(artifact.outputs), address_of()
 
     if artifact.aliases:

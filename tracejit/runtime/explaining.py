@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tracejit.backends.explanation import WHOLE_LOOP, Change, Explanation, KernelFacts, Nest, Node
+from tracejit.backends.launch_plan import LaunchPlan
 from tracejit.errors import UnsupportedError
-from tracejit.loading import supplied
+from tracejit.loading import load, supplied
 from tracejit.runtime.executable import Executable
 from tracejit.runtime.measuring import Timing, timed
 from tracejit.runtime.roofline import Limits, limits_measured_again, machine_limits
@@ -26,6 +27,23 @@ from tracejit.runtime.units import time_text as _time
 
 BEYOND = 1.05
 """A kernel that attains more than this shows that the machine's limits are higher."""
+
+
+@dataclass(frozen=True)
+class LaunchReport:
+    """One launch of a kernel on a CUDA device, and what NVRTC says of its function.
+
+    ``registers`` are those of a thread, ``shared_bytes`` those of a block; ``occupancy`` is the
+    part of a multiprocessor's threads that its blocks can fill.
+    """
+
+    function: str
+    blocks: int
+    threads: int
+    registers: int
+    shared_bytes: int
+    spilled_bytes: int
+    occupancy: float
 
 
 @dataclass(frozen=True)
@@ -45,6 +63,8 @@ class KernelReport:
 
     Tuned, ``changes`` are the questions that are answered otherwise than by the cost model, each
     with its answer and the new one, and ``gain`` the kernel's seconds before and after.
+
+    On a CUDA device, ``threads`` are those of all blocks, and ``launches`` what is launched.
     """
 
     name: str
@@ -66,6 +86,7 @@ class KernelReport:
     attained: float | None
     changes: tuple[Change, ...] = ()
     gain: tuple[float, float] | None = None
+    launches: tuple[LaunchReport, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,6 +97,7 @@ class Report:
     how many of those there are), and a branch as its most expensive side. ``call_seconds`` is the
     fastest whole call, ``seconds`` the sum of the kernels' times, each including up to a
     microsecond for being called on its own. ``tuning`` is how the program was tuned, if it was.
+    ``machine`` is what the limits are those of.
     """
 
     kernels: tuple[KernelReport, ...]
@@ -90,6 +112,7 @@ class Report:
     call_seconds: float | None
     limits: Limits
     tuning: Tuning | None = None
+    machine: str = "this machine"
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -115,7 +138,10 @@ def explain(executable: object, arguments: Sequence[Any] | None = None) -> Repor
     if not artifact.explanation:
         raise UnsupportedError("explain: this program was compiled without an explanation")
     told = Explanation.from_json(artifact.explanation)
-    limits = machine_limits()
+    device = _CudaDevice(artifact.processor, artifact.plan) if artifact.plan else None
+    if device is not None and arguments is not None:
+        raise UnsupportedError("explain: kernels of CUDA devices cannot be timed yet")
+    limits = machine_limits() if device is None else device.limits
     timing = None if arguments is None else timed(executable, told, arguments)
     bounds = [_bound(facts, limits) for facts in told.kernels]
     if timing is not None and _is_beyond(timing, bounds):
@@ -140,6 +166,7 @@ def explain(executable: object, arguments: Sequence[Any] | None = None) -> Repor
             facts.name, facts.ops, facts.schedule, facts.loops, where, facts.threads,
             facts.bytes_read, facts.bytes_written, facts.flops, facts.transcendentals,
             facts.callbacks, bound, seconds, share, called, None, None, facts.changes, facts.gain,
+            () if device is None else device.launches(facts.name),
         )  # fmt: skip
         kernels.append(made if timing is None else _with_times(made, timing, number))
 
@@ -160,7 +187,29 @@ def explain(executable: object, arguments: Sequence[Any] | None = None) -> Repor
         None if timing is None else timing.whole,
         limits,
         executable.tuning,
+        "this machine" if device is None else device.name,
     )
+
+
+class _CudaDevice:
+    """The device that a program is compiled for, by its architecture's data sheet."""
+
+    def __init__(self, processor: str, plan: str) -> None:
+        self._plan = LaunchPlan.from_json(plan)
+        self._found = found = load("tracejit.cuda.architectures").architecture_of(processor)
+        self.name = f"{processor} as {found.product}"
+        self.limits = Limits(found.flops32, found.flops64, (0,), (found.bandwidth,))
+
+    def launches(self, kernel: str) -> tuple[LaunchReport, ...]:
+        """What a kernel launches."""
+        made = []
+        for function, blocks, threads, dynamic in self._plan.launched[kernel]:
+            registers, fixed, spilled = self._plan.kernels.get(function, (0, 0, 0))
+            shared = fixed + dynamic
+            occupancy = self._found.occupancy(threads, registers, shared)
+            sizes = blocks, threads, registers, shared, spilled
+            made.append(LaunchReport(function, *sizes, occupancy))
+        return tuple(made)
 
 
 def _with_times(kernel: KernelReport, timing: Timing, number: int) -> KernelReport:
@@ -273,6 +322,13 @@ def _lines(report: Report) -> Iterator[str]:
         loops = " > ".join(f"{n.kind} {n.extent if n.extent >= 0 else 'n'}" for n in _chain(k))
         if loops:
             yield f"    loops {loops}"
+        for launch in k.launches:
+            yield (
+                f"    launches {launch.function}: {launch.blocks} x {launch.threads} threads, "
+                f"{launch.registers} registers, {_bytes(launch.shared_bytes)} shared, "
+                f"{launch.occupancy:.0%} occupied"
+                + (f", {_bytes(launch.spilled_bytes)} spilled" if launch.spilled_bytes else "")
+            )
         if k.callbacks:
             yield f"    calls {', '.join(k.callbacks)}"
         if k.gain is not None:
@@ -293,7 +349,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield _tuned(report.tuning)
     limits = report.limits
     yield (
-        f"this machine: {limits.flops32 / 1e9:.0f} Gflop/s in f32, "
+        f"{report.machine}: {limits.flops32 / 1e9:.0f} Gflop/s in f32, "
         f"{limits.flops64 / 1e9:.0f} in f64; "
         f"{limits.bandwidths[0] / 1e9:.0f} to {limits.bandwidths[-1] / 1e9:.0f} GB/s; "
         f"workspace {_bytes(report.workspace_bytes)}"

@@ -14,66 +14,32 @@ import numpy as np
 
 from tracejit.backends.abi import EVALUATE
 from tracejit.backends.numpy import evaluate
-from tracejit.errors import UnknownTargetError
 from tracejit.graph import Computation
 from tracejit.hlo import parse
 from tracejit.ops.constants import CONSTANT
 from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
 from tracejit.runtime.callbacks import callback, viewer
 from tracejit.shapes import AnyShape, Shape, TupleShape
-from tracejit.targets import Site, find_target, native_function
+from tracejit.targets import find_target
 
 
 @functools.lru_cache(maxsize=4096)
 def _computation(text: str) -> Callable[[tuple[int, ...]], None]:
     """What evaluates a computation, from the addresses of its parameters and results."""
     entry = parse(text).entry
-    if entry.root.op is CUSTOM_CALL:
-        name = entry.root.attributes["custom_call_target"]
-        if native_function(name) is not None:
-            return _native(entry, name)
     function, count = _function(entry), len(entry.parameters)
     given = [p.array_shape for p in entry.parameters]
     made = _leaf_shapes(entry.root.shape)
     views = [viewer(s.dimensions, s.dtype, writeable=False) for s in given]
     views += [viewer(s.dimensions, s.dtype) for s in made]
 
-    def evaluate_at(addresses: tuple[int, ...]) -> None:
+    def computed(addresses: tuple[int, ...]) -> None:
         arrays = [view(address) for view, address in zip(views, addresses, strict=True)]
         results = _leaves(function(*arrays[:count]))
         for target, result in zip(arrays[count:], results, strict=True):
             target[...] = result
 
-    return evaluate_at
-
-
-def _native(entry: Computation, name: str) -> Callable[[tuple[int, ...]], None]:
-    """A call of a compiled library's function on the addresses themselves.
-
-    Operands that are constants have no memory of the program's. The call keeps the states of its
-    function until another function is registered under the name.
-    """
-    root, count = entry.root, len(entry.parameters)
-    fixed = {o: o.attributes["literal"].copy() for o in root.operands if o.op is CONSTANT}
-    place = {parameter: number for number, parameter in enumerate(entry.parameters)}
-    shapes = [o.array_shape for o in root.operands]
-    results = _leaf_shapes(root.shape)
-    attributes = root.attributes
-    config, aliasing = attributes["backend_config"], attributes["output_to_operand_aliasing"]
-    sites: dict[Any, Site] = {}
-
-    def call(addresses: tuple[int, ...]) -> None:
-        native = native_function(name)
-        if native is None:
-            raise UnknownTargetError(f"custom_call: target {name!r} is no native function now")
-        site = sites.get(native)
-        if site is None:
-            sites.clear()
-            site = sites[native] = native.site(shapes, results, config, aliasing)
-        given = [fixed[o].ctypes.data if o in fixed else addresses[place[o]] for o in root.operands]
-        site(given, addresses[count:], root.source)
-
-    return call
+    return computed
 
 
 def _function(entry: Computation) -> Callable[..., Any]:
@@ -113,5 +79,6 @@ def _leaves(value: Any) -> list[np.ndarray]:
 
 
 @callback(EVALUATE)
-def _evaluate(text: str, *addresses: int) -> None:
+def evaluate_at(text: str, *addresses: int) -> None:
+    """Evaluates a computation, from the addresses of its parameters and of its results."""
     _computation(text)(addresses)

@@ -22,6 +22,7 @@ from typing import Any
 from tracejit.backends.abi import ENTRY
 from tracejit.backends.machine import thread_count
 from tracejit.errors import CompilationError
+from tracejit.loading import uninterrupted
 from tracejit.system import after_fork, library_name
 
 Entry = Callable[[int], int]
@@ -148,9 +149,12 @@ _runtime: list[Runtime] = []
 def runtime() -> Runtime:
     """The runtime, loaded on the first call.
 
-    Raises `CompilationError` where TVM is not installed.
+    What handles a signal may ask for it too, so it waits until the runtime is there. Raises
+    `CompilationError` where TVM is not installed.
     """
-    with _LOCK:
+    if _runtime:
+        return _runtime[0]
+    with uninterrupted(), _LOCK:
         if not _runtime:
             _runtime.append(Runtime())
         return _runtime[0]

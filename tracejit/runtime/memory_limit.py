@@ -38,3 +38,12 @@ def require_memory(function: str, made: Iterable[Instruction]) -> None:
                         f"{physical_memory() / 2**30:,.0f} GiB of memory",
                         instruction.source,
                     )
+
+
+def require_workspace(nbytes: int) -> None:
+    """Raises `MemoryLimitError` for a program whose workspace is larger than all of the memory."""
+    if nbytes > physical_memory():
+        raise MemoryLimitError(
+            f"compile: the program needs {nbytes / 2**30:,.0f} GiB of workspace; this machine has "
+            f"{physical_memory() / 2**30:,.0f} GiB of memory"
+        )

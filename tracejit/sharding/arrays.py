@@ -1,4 +1,4 @@
-"""Arrays of which each device has a part.
+"""Sharded arrays: each device holds one part.
 
 whole = make_array_from_process_local_data(NamedSharding(mesh, P("batch")), mine)
 whole.addressable_shards[0].data          this process's part
@@ -110,7 +110,7 @@ class ShardedArray:
         return "\n".join([f"ShardedArray {self.brief}", *shown])
 
     def gather(self) -> np.ndarray:
-        """The whole array, on every process, all of which must ask for it."""
+        """The whole array, on every process; all processes must call this."""
         communicator = rank_communicator()
         if communicator is None or self.is_fully_replicated:
             return np.asarray(self)
@@ -130,7 +130,7 @@ def _short(array: np.ndarray) -> str:
 
 
 def spread(array: np.ndarray, sharding: NamedSharding, what: str) -> ShardedArray:
-    """An array that every process has whole, of which each device keeps its part."""
+    """Divides an array that every process has whole; each device keeps its part."""
     sharding.shard_shape(array.shape, what)
     parts = {
         device.id: np.ascontiguousarray(array[sharding.index(device.id, array.shape)])
@@ -146,6 +146,11 @@ def make_array_from_process_local_data(
 
     Under MPI that is the part of this rank; with threads, whose process has all parts, the whole.
     Raises `ShapeError` where ``global_shape`` is another than the parts make.
+
+    >>> mesh = tj.make_mesh((2,), ("data",), devices=tj.devices("cpu", 2))
+    >>> sharding = tj.NamedSharding(mesh, tj.P("data"))
+    >>> tj.make_array_from_process_local_data(sharding, np.arange(4.0)).shape
+    (4,)
     """
     array = np.asarray(local_data)
     if rank_communicator() is None:
@@ -166,6 +171,11 @@ def visualize_sharding(array: ShardedArray) -> str:
     """A picture of where the parts of an array of rank 1 or 2 lie; printed, and returned.
 
     Raises `ShapeError` for other ranks.
+
+    >>> mesh = tj.make_mesh((2,), ("data",), devices=tj.devices("cpu", 2))
+    >>> sharding = tj.NamedSharding(mesh, tj.P("data"))
+    >>> x = tj.make_array_from_process_local_data(sharding, np.arange(4.0))
+    >>> picture = tj.visualize_sharding(x)  # doctest: +SKIP
     """
     if array.ndim not in (1, 2):
         raise ShapeError(f"visualize_sharding: needs an array of rank 1 or 2, not {array.ndim}")

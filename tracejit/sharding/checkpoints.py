@@ -33,6 +33,12 @@ def save_checkpoint(folder: str | Path, step: int, state: Any) -> Path:
 
     Each process writes the parts of `ShardedArray`s that it has first; the first one writes other
     arrays. Raises `OSError` for what cannot be written, and `ArgumentError` for a step below 0.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = tj.save_checkpoint(folder, 100, {"w": np.ones(2)})
+    ...     tj.load_checkpoint(folder, {"w": np.zeros(2)})
+    {'w': array([1., 1.])}
     """
     if step < 0:
         raise ArgumentError(f"save_checkpoint: the step must be 0 or more, not {step}")
@@ -105,6 +111,12 @@ def load_checkpoint(folder: str | Path, like: Any, step: int | None = None) -> A
     A leaf is spread as the `ShardedArray` in its place is, however it was when it was saved, and is
     a NumPy array otherwise. Raises `FileNotFoundError` where there is none, and `ArgumentError`
     where structure, shapes or dtypes differ.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = tj.save_checkpoint(folder, 100, {"w": np.ones(2)})
+    ...     tj.load_checkpoint(folder, {"w": np.zeros(2)})
+    {'w': array([1., 1.])}
     """
     steps = steps_of(folder)
     if not steps or (step is not None and step not in steps):

@@ -18,6 +18,7 @@ from tracejit.errors import ArgumentError, ShapeError
 from tracejit.loading import load
 from tracejit.runtime.devices.world import rank_communicator
 from tracejit.trace.named_axes import MeshAxes
+from tracejit.tracebacks import names_misuse
 
 Index = tuple[slice, ...]
 
@@ -34,6 +35,7 @@ class Device:
         return f"{self.platform}:{self.id}"
 
 
+@names_misuse
 def devices(platform: str | None = None, count: int | None = None) -> list[Any]:
     """The devices that programs run on.
 
@@ -41,6 +43,9 @@ def devices(platform: str | None = None, count: int | None = None) -> list[Any]:
     process, by default one. "cuda": the CUDA devices of this machine. Without a platform the ranks,
     else the CUDA devices. Raises `ArgumentError` for another platform, or for another number than
     MPI has ranks.
+
+    >>> len(tj.devices("cpu", 4))
+    4
     """
     communicator = rank_communicator()
     if platform == "cuda" or (platform is None and communicator is None):
@@ -52,7 +57,7 @@ def devices(platform: str | None = None, count: int | None = None) -> list[Any]:
         return [Device(number) for number in range(1 if count is None else count)]
     if count is not None and count != communicator.count:
         raise ArgumentError(
-            f"devices: {count} are asked for, and MPI has {communicator.count} ranks; start "
+            f"devices: {count} are requested, and MPI has {communicator.count} ranks; start "
             f"with mpiexec -n {count}"
         )
     return [Device(number, number) for number in range(communicator.count)]
@@ -123,12 +128,16 @@ def _cpus(count: int) -> list[Device]:
     return devices("cpu", count if rank_communicator() is None else None)
 
 
+@names_misuse
 def make_mesh(
     axis_shapes: Sequence[int], axis_names: Sequence[str], devices: Sequence[Device] | None = None
 ) -> Mesh:
     """A mesh of these sizes; without ``devices`` all ranks of MPI, or as many threads.
 
     Raises `ArgumentError` where there are more or fewer devices than the sizes say.
+
+    >>> tj.make_mesh((2,), ("data",), devices=tj.devices("cpu", 2))
+    Mesh({'data': 2})
     """
     count = math.prod(axis_shapes)
     given = _cpus(count) if devices is None else list(devices)

@@ -33,6 +33,11 @@ def pmap(
     ``in_axes`` has 0, or None for what all devices get whole, for each argument or for all. There
     are as many devices as elements: threads, or the ranks of MPI. Raises `UnsupportedError` for
     other axes, and `ArgumentError` where sizes differ.
+
+    >>> tj.pmap(
+    ...     lambda x: x / tj.lax.psum(x, "i"), axis_name="i", devices=tj.devices("cpu", 2)
+    ... )(np.array([1.0, 3.0]))
+    array([0.25, 0.75])
     """
     name = _DEFAULT_AXIS if axis_name is None else axis_name
     if out_axes != 0:

@@ -56,6 +56,14 @@ def shard_map(
 
     Raises `ShapeError` for a dimension that the devices do not divide, and `ArgumentError` for
     specs that do not fit the trees.
+
+    >>> tj.shard_map(
+    ...     lambda x: tj.lax.psum(x, "i"),
+    ...     mesh=tj.make_mesh((2,), ("i",), devices=tj.devices("cpu", 2)),
+    ...     in_specs=tj.P("i"),
+    ...     out_specs=tj.P(),
+    ... )(np.array([1.0, 2.0]))
+    array([3.])
     """
     if f is None:
         return functools.partial(

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tracejit.errors import ConcretizationError, ShapeError
+from tracejit.errors import ArgumentError, ConcretizationError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.ops import comparison, elementwise, layout
 from tracejit.ops.computations import highest, lowest
@@ -36,12 +36,25 @@ class Masked:
 
     __array_priority__ = 1000
     __hash__ = None  # type: ignore[assignment]
-    __slots__ = ("axis", "mask", "whole")
+    __slots__ = ("_mask", "axis", "whole")
 
-    def __init__(self, whole: Any, mask: Instruction, axis: int) -> None:
+    def __init__(self, whole: Any, mask: Any, axis: int) -> None:
         self.whole = whole
-        self.mask = mask
+        self._mask = mask
         self.axis = axis
+
+    @property
+    def mask(self) -> Instruction:
+        """Which elements of ``whole`` are selected."""
+        made: Any = self._mask
+        mask: Instruction = made if isinstance(made, Instruction) else made.instruction
+        return mask
+
+    def become(self, other: Masked) -> None:
+        """Takes the elements of ``other``, of the same number."""
+        if other.whole is not self.whole:
+            self.whole.write(other.whole.instruction)
+        self._mask = other._mask
 
     @property
     def _covered(self) -> int:
@@ -63,6 +76,11 @@ class Masked:
         return call(np.sum, self._wide())
 
     @property
+    def count(self) -> Any:
+        """How many elements there are along the dimension of unknown size."""
+        return call(np.sum, self.whole._new(self.mask, False))
+
+    @property
     def shape(self) -> NoReturn:
         self._refuse("shape")
 
@@ -79,7 +97,35 @@ class Masked:
         inner = index.whole.instruction
         if inner.array_shape != self.mask.array_shape or not is_same_mask(index.mask, self.mask):
             self._refuse("index")
-        return Masked(self.whole, elementwise.and_(self.mask, inner), self.axis)
+        made = Masked(self.whole, elementwise.and_(self.mask, inner), self.axis)
+        # Among ones: of those every function is defined.
+        made.whole = call(np.where, made._wide(), made.whole, np.ones((), self.dtype))
+        return made
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """``x[m][...] = value``, and ``x[m][k] = value`` under another mask."""
+        chosen: Any = True
+        if isinstance(index, Masked) and index.whole.element_type is ElementType.PRED:
+            chosen = self._other(index)
+            if isinstance(value, Masked):
+                inner = elementwise.and_(self.mask, index.whole.instruction)
+                if not is_same_mask(value.mask, inner):
+                    self._refuse("assignment of elements that another mask selects")
+                value = Masked(value.whole, self.mask, value.axis)
+        elif index is not Ellipsis and index != slice(None):
+            self._refuse("index")
+        self._store(call(np.where, chosen, self._other(value), self.whole))
+
+    def _store(self, whole: Any) -> None:
+        """Writes to the elements, which are an array of their own."""
+        if not np.can_cast(whole.dtype, self.dtype, "same_kind"):
+            raise ArgumentError(f"cannot cast {whole.dtype} to {self.dtype} by the rule same_kind")
+        made = call(np.broadcast_to, whole, self.whole.shape).astype(self.dtype)
+        self.whole.write(made.instruction)
+
+    def _in_place(self, ufunc: np.ufunc, other: Any) -> Masked:
+        self._store(self.elementwise(ufunc, (self, other), {}).whole)
+        return self
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         self._refuse("index")
@@ -198,11 +244,16 @@ class Masked:
 
     def taken_from(self, array: Any) -> Masked:
         """``array[self]``, for integers that one mask selects from a vector."""
+        return Masked(array[self.places(0)], self.mask, 0)
+
+    def places(self, otherwise: int) -> Any:
+        """Indices for an array, ``otherwise`` where the mask selects none."""
         if self.ndim != 1 or self._covered != 1 or not self.whole.element_type.is_integral:
             self._refuse("index")
-        # Beside those that the mask selects, there may be any numbers.
-        places = call(np.where, self._wide(), self.whole, np.zeros((), self.dtype))
-        return Masked(array[places], self.mask, 0)
+        if otherwise:
+            whole = self.whole.astype(np.int64)
+            return call(np.where, self._wide(), whole, np.int64(otherwise))
+        return call(np.where, self._wide(), self.whole, np.zeros((), self.dtype))
 
     def flipped(self, axis: Any = None) -> Masked:
         """np.flip; of slices between counters of loops, which lie together."""
@@ -242,11 +293,21 @@ class Masked:
             return self.product(ufunc, *inputs)
         if ufunc.signature is not None:
             self._refuse(f"np.{ufunc.__name__}")
-        if method == "__call__" and kwargs.get("out") is None:
-            return self.elementwise(ufunc, inputs, kwargs)
+        if method == "__call__":
+            out = kwargs.pop("out", None)
+            made = self.elementwise(ufunc, inputs, kwargs)
+            return made if out is None else self._stored_to(out, made, ufunc)
         if method == "reduce" and ufunc in _BY_UFUNC:
             return self.reduced(_BY_UFUNC[ufunc], kwargs.pop("axis", 0), **kwargs)
         self._refuse(f"np.{ufunc.__name__}.{method}")
+
+    def _stored_to(self, out: Any, made: Any, ufunc: np.ufunc) -> Any:
+        """The elements that ``made`` has, in the one array of ``out``."""
+        (target,) = out if isinstance(out, tuple) and len(out) == 1 else (None,)
+        if not isinstance(made, Masked) or type(target) is not Masked:
+            self._refuse(f"out= of np.{ufunc.__name__}")
+        target[...] = made
+        return target
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function in REDUCTIONS and args and args[0] is self:
@@ -265,8 +326,8 @@ class Masked:
         return Masked(self.whole.astype(dtype, **kwargs), self.mask, self.axis)
 
     def copy(self, order: str = "C") -> Masked:
-        """The same elements: they are no view of the array."""
-        return self
+        """The same elements, another array."""
+        return Masked(self.whole.copy(), self.mask, self.axis)
 
 
 def _of_none(element_type: ElementType, extreme: Callable[[ElementType], Any]) -> Any:
@@ -307,6 +368,7 @@ ARITHMETIC: dict[str, np.ufunc] = {
 for _name, _ufunc in ARITHMETIC.items():
     setattr(Masked, f"__{_name}__", _binary(_ufunc, False))
     setattr(Masked, f"__r{_name}__", _binary(_ufunc, True))
+    setattr(Masked, f"__i{_name}__", lambda self, v, _of=_ufunc: self._in_place(_of, v))
 for _name, _ufunc in {
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
     "eq": np.equal, "ne": np.not_equal,

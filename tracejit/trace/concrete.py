@@ -100,7 +100,8 @@ def differentiated_argument(instruction: Instruction) -> str | None:
     stack, seen = [instruction], set()
     while stack:
         at = stack.pop()
-        if at in seen or (isinstance(at.shape, Shape) and not at.shape.element_type.is_inexact):
+        is_array = isinstance(at.shape, Shape)
+        if at in seen or (is_array and not at.array_shape.element_type.is_differentiable):
             continue
         seen.add(at)
         found = find_argument(at) if at.op is PARAMETER else None

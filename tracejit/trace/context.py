@@ -278,7 +278,7 @@ def note_permuted() -> None:
 
 
 def run_on(partitions: int) -> None:
-    """Says that so many devices run what is recorded, each a partition of the program.
+    """Declare that ``partitions`` devices run the recorded program, one partition each.
 
     Raises `ArgumentError` where it is recorded for another number already.
     """

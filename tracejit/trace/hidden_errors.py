@@ -39,8 +39,8 @@ def require_seen(errors: Sequence[TracejitError], ending: BaseException | None) 
         handler = _handler_of(error, error.__traceback__)
         if handler is not None:
             raise ConcretizationError(
-                f"{error.message}; the except at {handler} has caught this error, and what it does "
-                f"instead is not what NumPy would do; move the traced value out of the try",
+                f"{error.message}; the except at {handler} has caught this error, and its code "
+                f"does not do what NumPy would do; move the traced value out of the try",
                 error.source,
             ) from error
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.errors import ArgumentError, ShapeError
+from tracejit.errors import ArgumentError, ConcretizationError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.ops import elementwise, layout
 from tracejit.ops.constants import PARAMETER
@@ -76,6 +76,9 @@ class Indexing(Traced):
     def _read(self, index: Any) -> Any:
         if isinstance(index, Masked) and not isinstance(index, Places):
             return index.taken_from(self)
+        if isinstance(index, tuple) and any(map(_is_selected, index)):
+            places, mask = _of_selected(index, 0)
+            return Masked(self[places], mask, 0)
         try:
             parsed = parse_index(index, self.shape, as_instruction)
         except UnknownMask as unknown:
@@ -120,6 +123,10 @@ class Indexing(Traced):
     def __setitem__(self, index: Any, value: Any) -> None:
         if self.is_scalar:
             raise ArgumentError("a number does not support item assignment: it is not an array")
+        if _has(index, _is_selected):
+            places, mask = _of_selected(index if isinstance(index, tuple) else (index,), DROPPED)
+            self[places] = _beside(mask, value)
+            return
         try:
             parsed = parse_index(index, self.shape, as_instruction)
         except UnknownMask as unknown:
@@ -179,6 +186,44 @@ class Indexing(Traced):
 
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any())
+
+
+DROPPED = np.iinfo(np.int64).max
+"""The index at which nothing is written."""
+
+
+def _is_selected(item: Any) -> bool:
+    """Whether an item of an index are integers that a mask selects."""
+    return isinstance(item, Masked) and not isinstance(item, Places)
+
+
+def _of_selected(index: tuple[Any, ...], otherwise: int) -> tuple[tuple[Any, ...], Instruction]:
+    """An index by integers, some selected by a mask, and the mask."""
+    first = next(filter(_is_selected, index))
+    for item in index:
+        if _is_selected(item):
+            if not is_same_mask(item.mask, first.mask):
+                raise ShapeError("index: integers that different masks select, of unknown number")
+        elif not isinstance(item, int | np.integer | Indexing) or np.shape(item):
+            raise ConcretizationError(
+                "index: beside integers that a mask selects there can be numbers alone"
+            )
+    made = (item.places(otherwise) if _is_selected(item) else item for item in index)
+    return tuple(made), first.mask
+
+
+def _beside(mask: Instruction, value: Any) -> Any:
+    """What is assigned to the elements that a mask selects."""
+    if isinstance(value, Masked):
+        if not is_same_mask(value.mask, mask) or value.axis:
+            raise ShapeError("assignment: elements that another mask selects, of unknown number")
+        return value.whole
+    if np.ndim(value) and np.shape(value)[0] != 1:
+        raise ShapeError(
+            f"assignment: an array {np.shape(value)} cannot be put beside elements of unknown "
+            f"number; assign a number, or elements that the same mask selects"
+        )
+    return value
 
 
 def _has(index: Any, wanted: Callable[[Any], bool]) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from tracejit.errors import ArgumentError, ConcretizationError
 from tracejit.graph import Instruction
 from tracejit.ops import layout
-from tracejit.trace.boolean_indexing import ARITHMETIC, Masked
+from tracejit.trace.boolean_indexing import Masked
 from tracejit.trace.concrete import dependence
 from tracejit.trace.masks import is_same_mask
 from tracejit.trace.table import call
@@ -26,7 +26,7 @@ class Between(Masked):
 
     def __init__(self, place: Any, mask: Instruction, axis: int, is_counted: bool) -> None:
         self.place = place
-        self.mask = mask
+        self._mask = mask
         self.axis = axis
         self.is_counted = is_counted
 
@@ -73,7 +73,3 @@ class Between(Masked):
         kept = call(np.where, self._wide(), made.astype(self.dtype), self._all())
         self.place.write(kept.instruction)
         return self
-
-
-for _name, _ufunc in ARITHMETIC.items():
-    setattr(Between, f"__i{_name}__", lambda self, v, _of=_ufunc: self._in_place(_of, v))

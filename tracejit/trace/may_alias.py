@@ -72,16 +72,16 @@ class Shares:
 
     ``written`` is when it was last written to, ``seen`` up to when writes to others are in it.
     ``lost``: what it holds is not known. ``doubted`` says why it is
-    unknown what is shared. ``is_read``: it was, since this was last unset.
+    unknown what is shared. ``read`` is when it was last read.
     """
 
     __slots__ = (
         "array",
         "doubted",
         "entries",
-        "is_read",
         "lost",
         "owner",
+        "read",
         "seen",
         "value",
         "written",
@@ -91,8 +91,8 @@ class Shares:
         self.array = weakref.ref(array)
         self.entries: list[Share] = []
         self.value, self.owner = array.last, array.owner
-        self.written, self.seen = 0, tick()
-        self.lost = self.is_read = False
+        self.written, self.seen, self.read = 0, tick(), 0
+        self.lost = False
         self.doubted = ""
 
     def newest(self) -> int:
@@ -190,7 +190,7 @@ def foreign(shares: Shares, running: object) -> Tracer | None:
 
 def refreshed(array: Tracer, shares: Shares) -> Instruction:
     """The array's value after what was written to the others, kept but in a trace further in."""
-    shares.is_read = True
+    shares.read = tick()
     if shares.lost:
         _refuse(shares)
     value = array.last
@@ -209,12 +209,26 @@ def refreshed(array: Tracer, shares: Shares) -> Instruction:
     return value
 
 
-def lose(array: Tracer, but: Sequence[Shares]) -> None:
-    """Marks the values of an array and of its possible aliases, except ``but``, as unknown."""
+def lose(array: Tracer, but: Sequence[Shares] = (), reason: str = "") -> None:
+    """Marks the values of an array and of its possible aliases, except ``but``, as unknown.
+
+    ``reason`` says why, for the error.
+    """
     mine = shares_of(array)
     for shares in (mine, *(one.other for one in mine.entries)):
         if not any(shares is each for each in but):
-            shares.lost, shares.doubted = True, _of_loop()
+            shares.lost, shares.doubted = True, reason or _of_loop()
+
+
+def is_written(array: Tracer) -> bool:
+    """Whether a copy that a statement's part works with was written to in it."""
+    return array.version > 0 or (array.shares is not None and array.shares.lost)
+
+
+def aliases_of(array: Tracer) -> list[Shares]:
+    """What the possible aliases of an array share, as long as they can be read."""
+    entries = [] if array.shares is None else array.shares.entries
+    return [one.other for one in entries if one.other.owner.alive]
 
 
 def are_dense(one: Share) -> bool:

@@ -44,12 +44,16 @@ PLAIN = frozenset(
     {bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.dtype}
 )
 _CONTAINERS = (list, dict, set, deque)
-_GENERATORS = {"random": ("Random",), "numpy.random": ("Generator", "RandomState")}
+_MOVING = {
+    "random": ("Random",),
+    "numpy.random": ("Generator", "RandomState"),
+    "queue": ("Queue", "SimpleQueue"),
+}
 
 
 def _moving_types() -> tuple[type[Any], ...]:
-    """Files and generators of random numbers, as far as their modules are imported already."""
-    loaded = ((sys.modules.get(module), names) for module, names in _GENERATORS.items())
+    """Files, queues and random generators, as far as their modules are imported already."""
+    loaded = ((sys.modules.get(module), names) for module, names in _MOVING.items())
     drawing = [vars(module)[name] for module, names in loaded if module for name in names]
     return (io.IOBase, *drawing)
 
@@ -430,9 +434,14 @@ def _state_of(value: Any, depth: int = 0) -> Any:
             return value.tell()
         return None
     if isinstance(value, _moving_types()):
+        if hasattr(value, "qsize"):
+            return value.qsize()
         if hasattr(value, "bit_generator"):
             return pickle.dumps(value.bit_generator.state)
-        return value.getstate() if hasattr(value, "getstate") else pickle.dumps(value.get_state())
+        with suppress(NotImplementedError):  # the system's, which has none
+            known = hasattr(value, "getstate")
+            return value.getstate() if known else pickle.dumps(value.get_state())
+        return None
     if isinstance(value, types.GeneratorType):
         frame = value.gi_frame
         if frame is None:

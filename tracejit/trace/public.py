@@ -26,7 +26,7 @@ from tracejit.trace.memory_order import given_layout
 from tracejit.trace.result_layouts import Rule, by_default, lay_out, unknown
 from tracejit.trace.table import FUNCTIONS, Traced, find_traced, function_name, origin
 from tracejit.trace.tracer import Tracer, lift
-from tracejit.tracebacks import hide_internal_frames
+from tracejit.tracebacks import hide_internal_frames, misuse
 from tracejit.tree import flatten, unflatten
 
 P = ParamSpec("P")
@@ -57,10 +57,12 @@ def public(
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        is_recorded = True
         try:
             traces = running_traces()
             if not traces:
                 if raises and static is not None and find_traced((args, kwargs)) is None:
+                    is_recorded = False
                     plain: R = static(*args, **kwargs)
                     return plain
                 return run_now(function, *args, **kwargs)
@@ -77,10 +79,14 @@ def public(
                     return laid_out(known, args, kwargs)
             if find_traced((args, kwargs)) is not None:
                 return laid_out(function(*args, **kwargs), args, kwargs)
+            is_recorded = False
             result: R = adopted(static(*args, **kwargs))
             return result
         except Exception as error:
+            instead = misuse(error, function, args, kwargs) if is_recorded else None
             hide_internal_frames(error)
+            if instead is not None:
+                raise instead from error
             raise
 
     return call

@@ -43,7 +43,7 @@ _RECORDED = frozenset(
         *("scipy.signal", "scipy.special", "scipy.stats"),
     }
 )
-_FROZEN = frozenset({"numpy.random", "random", "time"})
+_FROZEN = frozenset({"numpy.random", "random", "secrets", "time"})
 """Modules whose functions give another value at each call: a trace would keep one for ever."""
 
 _CLASSES = (np.vectorize, np.ndenumerate, np.broadcast, np.nditer)
@@ -117,7 +117,11 @@ def substitute(value: Any) -> Any:
             return scalar_class(value)
         return (find(value) or value) if value in _CLASSES or is_scipys(value) else value
     if kind in _DISPATCHERS or kind in _BRACKETS:
+        if getattr(getattr(value, "__self__", None), "__name__", None) in _FROZEN:
+            return functools.partial(_call_and_warn, value)  # from time import perf_counter
         return find(value) or value
+    if kind.__name__ == "SystemRandom":
+        return FrozenNamespace(value)
     if kind is np.vectorize:
         made = find(np.vectorize)
         assert made is not None, "np.vectorize is implemented"
@@ -170,7 +174,7 @@ class Namespace:
 
     __slots__ = ("_module",)
 
-    def __init__(self, module: ModuleType) -> None:
+    def __init__(self, module: Any) -> None:
         object.__setattr__(self, "_module", module)
 
     def __getattr__(self, name: str) -> Any:

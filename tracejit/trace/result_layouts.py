@@ -8,7 +8,7 @@ in an unknown order where one of them does not. Results that are views need no r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from tracejit.trace.memory_order import (
     UNKNOWN,
     Layout,
     column_major,
+    is_dense,
     is_row_by_row,
     is_vector,
     iteration_order,
@@ -84,7 +85,50 @@ def elementwise(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Tracer
         return None
     if order != "K":
         return UNKNOWN
-    operands = []
+    known = _operands(args)
+    if known is None:
+        return UNKNOWN
+    operands, is_certain = known
+    return Layout(iteration_order(result.shape, operands), is_certain)
+
+
+def joined(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Tracer) -> Layout | None:
+    """As the arrays that are joined lie, where all lie alike."""
+    arrays = args[0] if args else ()
+    if not _any_permuted(args) or not isinstance(arrays, list | tuple):
+        return by_default(args, kwargs, result)
+    known = _operands(arrays)
+    if known is None or any(len(shape) != result.ndim for shape, _ in known[0]):
+        return UNKNOWN
+    operands, is_certain = known
+    order = iteration_order(result.shape, operands)
+    for shape, strides in operands:
+        # Strides along a dimension of size 1 do not say where it lies.
+        is_thin = any(size == 1 != whole for size, whole in zip(shape, result.shape, strict=True))
+        if is_thin or not is_row_by_row([shape[d] for d in order], [strides[d] for d in order]):
+            return UNKNOWN
+    return Layout(order, is_certain)
+
+
+def padded(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Tracer) -> Layout | None:
+    """Column by column where the first argument fills its memory so, else row by row."""
+    first = args[0] if args else None
+    if not isinstance(first, Tracer) or not first.is_permuted:
+        return by_default(args, kwargs, result)
+    strides, layout = first.strides_in_elements(), first.layout
+    if strides is None:
+        return UNKNOWN
+    is_turned = is_dense(first.shape[::-1], strides[::-1])
+    order = range(result.ndim)[:: -1 if is_turned else 1]
+    return Layout(tuple(order), layout is not None and layout.is_certain)
+
+
+Operands = list[tuple[Sequence[int], Sequence[int]]]
+
+
+def _operands(args: Iterable[Any]) -> tuple[Operands, bool] | None:
+    """The shapes and strides of arrays, and whether these are certain; None if not known."""
+    operands: Operands = []
     is_certain = True
     for one in args:
         if isinstance(one, Tracer):
@@ -92,7 +136,7 @@ def elementwise(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Tracer
             if strides is None:
                 if is_vector(one.shape):
                     continue
-                return UNKNOWN
+                return None
             operands.append((one.shape, strides))
             is_certain &= one.layout is not None and one.layout.is_certain
         elif isinstance(one, np.ndarray):
@@ -100,7 +144,7 @@ def elementwise(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Tracer
         elif isinstance(one, list | tuple):
             array = np.empty(operand(one).dimensions)
             operands.append((array.shape, array.strides))
-    return Layout(iteration_order(result.shape, operands), is_certain)
+    return operands, is_certain
 
 
 def _any_permuted(values: Iterable[Any]) -> bool:

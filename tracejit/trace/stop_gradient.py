@@ -7,7 +7,7 @@ from tracejit.ops import elementwise, elementwise_unary
 from tracejit.ops.element_types import bitcast_convert_type
 from tracejit.shapes import ElementType
 
-_BITS = {8: ElementType.U8, 16: ElementType.U16, 32: ElementType.U32, 64: ElementType.U64}
+_BITS = {bits: ElementType(f"u{bits}") for bits in (4, 8, 16, 32, 64)}
 
 
 def stopped(value: Instruction) -> Instruction:

@@ -64,7 +64,7 @@ def own_name(function: Any) -> str:
     """The name of a function, or of an object such as np.r_, in NumPy; "" for others."""
     name = getattr(function, "__name__", None)
     if name is None and is_scipys(type(function)):
-        name = getattr(function, "name", "")  # of a distribution
+        name = getattr(function, "name", "")  # a distribution's name
     if name is None:
         name = next((n for n, value in vars(np).items() if value is function), "")
     return str(name)

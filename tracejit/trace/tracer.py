@@ -7,12 +7,15 @@ path to it, so that a write to either is seen through both.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 
 from tracejit.errors import (
     ArgumentError,
+    ConcretizationError,
     MissingAttributeError,
     TracerLeakError,
     UnsupportedError,
@@ -22,6 +25,7 @@ from tracejit.loading import supplied
 from tracejit.ops.layout import full
 from tracejit.shapes import ElementType, element_type_of
 from tracejit.sources import user_source
+from tracejit.trace.boolean_indexing import Masked
 from tracejit.trace.concrete import concrete, differentiated_argument
 from tracejit.trace.context import Trace, ask_order, current_trace, note_permuted
 from tracejit.trace.convert import Operand, converted
@@ -62,7 +66,7 @@ from tracejit.trace.views import (
     require_whole,
     row_major_strides,
 )
-from tracejit.tree import flatten, unflatten
+from tracejit.tree import flatten, register_node, unflatten
 
 
 class ForeignWriteError(UnsupportedError):
@@ -100,6 +104,7 @@ class Tracer(Operators, Indexing, Methods):
         "_seen",
         "_trace",
         "_version",
+        "_view",
         "is_scalar",
         "is_weak",
         "shares",
@@ -121,6 +126,7 @@ class Tracer(Operators, Indexing, Methods):
         self._path: Path | None = None
         self._version = 0
         self._seen = 0
+        self._view: ref[Tracer] | bool = False
         self._layout: Layout | None = None
         self.shares: Shares | None = None
         self.is_weak = is_weak
@@ -287,7 +293,12 @@ class Tracer(Operators, Indexing, Methods):
                 made.lay(UNKNOWN)
         else:
             made._base, made._path, made._seen = self, path, self.version
+            self._view = self._has_views() or ref(made)
         return made
+
+    def _has_views(self) -> bool:
+        """Whether somebody holds a view of this array, as far as is known."""
+        return self._view if isinstance(self._view, bool) else self._view() is not None
 
     # Order in memory
 
@@ -430,9 +441,28 @@ class Tracer(Operators, Indexing, Methods):
 
     @shape.setter
     def shape(self, dimensions: Any) -> None:
+        """Gives the array another shape, where it is not known by other names or through views.
+
+        Raises `UnsupportedError` elsewhere.
+        """
+        is_viewed, given = self._has_views(), self.strides_in_elements()
+        wanted = call(np.reshape, self, dimensions).shape
+        if is_viewed or self.is_scalar or self.shares is not None:
+            why = "views of it were made before"
+        elif given is None or not is_row_by_row(self.shape, given):
+            why = "its elements do not lie row by row"
+        else:
+            base = self._new(self._instruction, False)
+            base._base, base._path, base._seen = self._base, self._path, self._seen
+            base._version, base._layout, base._trace = self._version, self._layout, self._trace
+            base._view = True
+            path = Reshape(wanted)
+            self._base, self._path, self._seen = base, path, base.version
+            self._instruction = path.read(base.instruction)
+            return
         raise UnsupportedError(
-            f"x.shape = {dimensions}: a traced array keeps its shape; write x = x.reshape("
-            f"{dimensions})"
+            f"x.shape = {dimensions}: a traced array keeps its shape, since {why}; write "
+            f"x = x.reshape({dimensions})"
         )
 
     @property
@@ -686,3 +716,23 @@ def lift(instruction: Instruction, is_scalar: bool | None = None) -> Tracer:
     trace = current_trace()
     assert trace is not None, "nothing is being traced"
     return Tracer(instruction, trace, is_scalar=is_scalar)
+
+
+def _masked_parts(value: Masked) -> tuple[list[Any], int]:
+    mask = value._mask
+    if isinstance(mask, Instruction):
+        mask = value._mask = Tracer(mask, value.whole.owner, is_scalar=False)
+    return [value.whole, mask], value.axis
+
+
+def _masked(axis: int, children: Sequence[Any]) -> Masked:
+    whole, mask = children
+    if isinstance(whole, np.ndarray):
+        raise ConcretizationError(
+            "elements that a mask selects leave a traced function: how many there are depends on "
+            "values; return the array and the mask"
+        )
+    return Masked(whole, mask, axis)
+
+
+register_node(Masked, _masked_parts, _masked)

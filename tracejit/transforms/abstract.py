@@ -31,6 +31,9 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     Arguments are trees of arrays, numbers, `ShapeDtypeStruct` and other objects with a ``shape``
     and a ``dtype``. The function is traced; nothing is computed or compiled. Raises what tracing
     the function raises.
+
+    >>> tj.eval_shape(np.matmul, np.ones((2, 3)), np.ones((3, 4)))
+    ShapeDtypeStruct(shape=(2, 4), dtype=float64)
     """
     given, named = tree.map(_abstract, (args, kwargs))
     return jit(fun).lower(*given, **named).out_info
@@ -41,6 +44,9 @@ def make_graph(fun: Callable[..., Any], static_argnums: Numbers = None) -> Calla
 
     The place of `jax.make_jaxpr`. Arguments are as those of `eval_shape`; ``str`` of the result is
     HLO text. Raises what tracing the function raises.
+
+    >>> print(tj.make_graph(np.sin)(0.0).entry.name)
+    sin
     """
 
     def graph(*args: Any, **kwargs: Any) -> Module:

@@ -38,6 +38,8 @@ def check_grads(
     are drawn with ``seed``; differences are central, of the fourth order, with step ``eps``. Of
     complex numbers the change of the real part of the result along a direction is compared, as
     for `jvp` and `vjp`. Raises `GradientMismatchError`, an AssertionError, naming mode and order.
+
+    >>> tj.check_grads(np.sin, (0.5,))
     """
     for mode in modes:
         if mode not in MODES:

@@ -32,6 +32,8 @@ from tracejit.ops.indexing import GATHER, SCATTER
 from tracejit.ops.layout import BROADCAST_IN_DIM, DYNAMIC_SLICE, DYNAMIC_UPDATE_SLICE
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
 from tracejit.shapes import ElementType
+from tracejit.targets import watching_memory
+from tracejit.trace.indexing import DROPPED
 from tracejit.transforms.interpreted import Interpreted
 
 
@@ -61,7 +63,8 @@ class _Steps:
         look = _LOOKS.get(instruction.op)
         if look is not None:
             look(instruction, operands, self)
-        value = evaluate_instruction(instruction, operands)
+        with watching_memory():
+            value = evaluate_instruction(instruction, operands)
         if instruction.op not in _DELIBERATE:
             _look_at_value(instruction, operands, value)
         return value
@@ -197,7 +200,8 @@ def _look_at_scattered(instruction: Instruction, operands: Sequence[Any], steps:
     vectors = _vectors(operands[count], attributes["index_vector_dim"])
     for number, dimension in enumerate(attributes["scatter_dims_to_operand_dims"]):
         size = sizes.get(dimension, 1)
-        _require_inside(instruction, given.shape, dimension, size, vectors[number])
+        indices = np.asarray(vectors[number])
+        _require_inside(instruction, given.shape, dimension, size, indices[indices != DROPPED])
 
 
 def _vectors(indices: np.ndarray, dimension: int) -> np.ndarray:

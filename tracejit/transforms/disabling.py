@@ -21,6 +21,10 @@ def disable_jit(disable: bool = True) -> Iterator[None]:
     Arrays that were to be donated stay whole. Loops and branches of `tracejit.lax` are recorded
     and interpreted as they are outside of `jit`. ``disable=False`` changes nothing. Also a
     decorator.
+
+    >>> with tj.disable_jit():
+    ...     tj.jit(lambda x: -x if x < 0 else x)(-3.0)
+    3.0
     """
     if not disable:
         yield

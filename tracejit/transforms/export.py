@@ -12,10 +12,12 @@ from numbers import Integral
 from pathlib import Path
 
 from tracejit.autodiff.reverse import is_differentiable
+from tracejit.backends.export_report import ExportReport
 from tracejit.backends.machine import thread_count
 from tracejit.backends.target import CPU, Target
 from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.graph import Module
+from tracejit.passes.native_calls import symbols_of, with_native_calls
 from tracejit.runtime.code_generator import generate, has_own_kernels
 from tracejit.shapes import AnyShape, TupleShape
 from tracejit.transforms.module_gradient import gradient_of
@@ -46,8 +48,13 @@ def export(
     gradients: bool = False,
     threads: int | None = None,
     target: Target = CPU,
-) -> None:
-    """Writes a shared library with one function for C, which needs neither Python nor TVM.
+    objects: Sequence[PathLike] = (),
+    libraries: Sequence[PathLike] = (),
+) -> ExportReport:
+    """Writes a library with one function for C, which needs neither Python nor TVM.
+
+    It is a shared library, or a static one where the path ends in ``.a``; the result says how large
+    its parts are.
 
     The function's ``name`` is that of the file by default: ``int model(const float *x, float
     *result)`` in model.so. ``header`` is written for C and C++, ``python`` as a module that calls
@@ -55,6 +62,10 @@ def export(
     also returns the gradient of the result, one real number, with respect to every floating
     argument. It uses ``threads`` threads at most, by default as many as there are here. ``target``
     is the processor to compile for.
+
+    Functions of compiled libraries that the function calls are linked: ``objects`` are object files
+    and archives that become part of the library, ``libraries`` shared libraries that it finds
+    where they are now.
 
     Raises `ArgumentError` for a name that C does not allow, `UnsupportedError` for ops that only
     Python can compute, `DerivativeError` where there is no gradient, `CompilationError` without a
@@ -83,14 +94,31 @@ def export(
         )
     if gradients:
         functions[f"{called}_value_and_grad"] = _with_gradient(function)
-    given = [(title, f.module, [*f.arguments], [*f.results]) for title, f in functions.items()]
-    built, header_text, loader_text = generate(
+    linked = [[str(Path(p).resolve(strict=True)) for p in each] for each in (objects, libraries)]
+    given = [
+        (title, with_native_calls(f.module), [*f.arguments], [*f.results])
+        for title, f in functions.items()
+    ]
+    if library.suffix == ".a" and (linked[1] or python is not None):
+        raise ArgumentError(
+            "export: a static library is linked with shared ones later, and Python cannot load it: "
+            "leave out libraries= and python="
+        )
+    symbols = symbols_of(module for _, module, _, _ in given)
+    if symbols and not any(linked):
+        raise UnsupportedError(
+            f"export: the function calls {', '.join(sorted(symbols))} of a compiled library; name "
+            "its object files (objects=) or shared libraries (libraries=)"
+        )
+    built, header_text, loader_text, sizes = generate(
         "export.files.files",
         given,
         called,
         library.name,
         target,
         int(count),
+        *linked,
+        symbols,
         title="export",
         graph=function.module,
         is_new=has_own_kernels(function.module),
@@ -100,6 +128,7 @@ def export(
         _write(Path(header), header_text.encode())
     if python is not None:
         _write(Path(python), loader_text.encode())
+    return ExportReport(len(built), sizes)
 
 
 def of_module(module: Module) -> Function:

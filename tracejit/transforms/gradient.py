@@ -58,6 +58,9 @@ def grad(
     the gradient 0 at 0. False saves that little work; 0 times infinity is NaN then. Raises
     `DerivativeError`, before anything runs, for a result that is no real number, for arguments
     that have no gradient, and for an operation without one, naming its line.
+
+    >>> tj.grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
+    array([2., 4.])
     """
     both = value_and_grad(
         function, argnums, has_aux, holomorphic, allow_int, memory_budget, nan_safe
@@ -81,7 +84,13 @@ def value_and_grad(
     memory_budget: int | None = None,
     nan_safe: bool = True,
 ) -> Transformed[P, tuple[R, Any]]:
-    """Like `grad`, but returns (value, gradient), or ((value, aux), gradient)."""
+    """Like `grad`, but returns (value, gradient), or ((value, aux), gradient).
+
+    Raises as `grad` does.
+
+    >>> tj.value_and_grad(lambda x: x**2)(3.0)
+    (9.0, 6.0)
+    """
     parameters = Parameters(function, title_of(function))
     numbers = as_numbers(argnums)
 
@@ -152,6 +161,9 @@ def vjp(
     ``pull`` takes one tree of the value's structure, shapes and dtypes, and returns a tuple with
     one tree for each primal. ``memory_budget`` and ``nan_safe`` are as in `grad`. Raises
     `DerivativeError` for an operation without a derivative when ``pull`` is called.
+
+    >>> tj.vjp(lambda x: x**2, 3.0)[1](1.0)
+    (6.0,)
     """
     parameters = Parameters(function, title_of(function))
     wanted = range(len(primals))
@@ -248,7 +260,7 @@ def _loss(value: Any, holomorphic: bool, parameters: Parameters) -> Output:
             f"grad: {parameters.title} must return a real number, not {shape}; pass "
             f"holomorphic=True for a holomorphic function, or return a real part"
         )
-    if not element_type.is_inexact:
+    if not element_type.is_differentiable:
         raise DerivativeError(f"grad: {parameters.title} must return a real number, not {shape}")
     return outputs[0]
 
@@ -260,7 +272,7 @@ def _require_gradient(one: Input, ran: Run, holomorphic: bool, allow_int: bool) 
         raise DerivativeError(
             f"grad: with holomorphic=True {described()} must be complex, not {one.abstract.shape}"
         )
-    if not element_type.is_inexact and not allow_int:
+    if not element_type.is_differentiable and not allow_int:
         raise DerivativeError(
             f"grad: {described()} must be real or complex, not {one.abstract.shape}; convert it, "
             f"or pass allow_int=True for a gradient of zero"

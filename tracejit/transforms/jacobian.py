@@ -49,6 +49,10 @@ def jacrev(
     functions from one array to one array: which elements can differ from zero is read off the
     graph, and columns that share no row are computed together. Raises `DerivativeError` as `grad`
     does.
+
+    >>> tj.jacobian(lambda x: x**2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
     """
     if sparse:
         return cast(Transformed[P, Any], _sparse(function, argnums, has_aux, holomorphic))
@@ -69,6 +73,12 @@ def jacfwd(
     """The Jacobian of ``function``, by forward mode: for few arguments and many results.
 
     The result is that of `jacrev`.
+
+    Raises `DerivativeError` for a result or an argument that has no derivative.
+
+    >>> tj.jacfwd(lambda x: x**2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
     """
     if sparse:
         return cast(Transformed[P, Any], _sparse(function, argnums, has_aux, holomorphic))
@@ -86,6 +96,12 @@ def hessian(
     """The second derivatives of ``function``, as the Jacobian of its Jacobian.
 
     With ``sparse`` a SciPy csr_array, as in `jacrev`, for a function that returns one number.
+
+    Raises `DerivativeError` for a result or an argument that has no derivative.
+
+    >>> tj.hessian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
+    array([[ 6.,  0.],
+           [ 0., 12.]])
     """
     if sparse:
         made = _sparse(grad(function, argnums), argnums, has_aux, holomorphic)
@@ -99,6 +115,11 @@ def hvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> 
     """The Hessian of ``function`` at ``primals`` times ``tangents``, without the Hessian.
 
     ``function`` returns one real number. The product is a tuple with one tree for each primal.
+
+    Raises `DerivativeError` for a result or an argument that has no derivative.
+
+    >>> tj.hvp(lambda x: np.sum(x**3), (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
+    (array([6., 0.]),)
     """
     gradient = grad(function, argnums=tuple(range(len(primals))))
     return jvp(gradient, primals, tangents)[1]
@@ -231,7 +252,7 @@ def _require_argument(name: str, shape: Shape, holomorphic: bool, allow_int: boo
             f"jacobian: {name} is {shape}; pass holomorphic=True for a holomorphic function, or "
             f"give real and imaginary parts as arguments of their own"
         )
-    if not element_type.is_inexact and not allow_int:
+    if not element_type.is_differentiable and not allow_int:
         raise DerivativeError(f"jacobian: {name} must be real or complex, not {shape}")
 
 
@@ -241,5 +262,5 @@ def _require_result(title: str, shape: Shape, holomorphic: bool) -> None:
             f"jacobian: {title} must return real numbers, not {shape}; pass holomorphic=True for "
             f"a holomorphic function"
         )
-    if not shape.element_type.is_inexact:
+    if not shape.element_type.is_differentiable:
         raise DerivativeError(f"jacobian: {title} must return real numbers, not {shape}")

@@ -44,6 +44,9 @@ def block_until_ready(x: T) -> T:
     """The same tree of arrays, once those on devices are computed.
 
     Raises `DeviceError` where a kernel failed.
+
+    >>> tj.block_until_ready(np.array([1.0, 2.0]))
+    array([1., 2.])
     """
 
     for leaf in tree.leaves(x):
@@ -61,6 +64,9 @@ def device_put(x: Any, device: str | Device | None = None) -> Any:
     are copied. Raises `ArgumentError` for a leaf that is no array of numbers and for an array on
     another device, `DeviceNotFoundError` where there is no such device, `DeviceMemoryError` where
     there is no room on it.
+
+    >>> tj.device_put(np.arange(3.0))
+    array([0., 1., 2.])
     """
     if device is None or device == "cpu":
         return tree.map(lambda a: a if isinstance(a, Traced) else np.array(plain_array(a)), x)
@@ -72,17 +78,31 @@ def device_put(x: Any, device: str | Device | None = None) -> Any:
 
 
 def device_get(x: T) -> T:
-    """A tree with its arrays as NumPy arrays. Raises `ConcretizationError` for traced arrays."""
+    """A tree with its arrays as NumPy arrays. Raises `ConcretizationError` for traced arrays.
+
+    >>> tj.device_get(tj.device_put(np.arange(3.0)))
+    array([0., 1., 2.])
+    """
     made: T = tree.map(np.asarray, x)
     return made
 
 
 @contextmanager
 def named_scope(name: str) -> Iterator[None]:
-    """A block, or as a decorator a function, with a name, which is not recorded."""
+    """A block, or as a decorator a function, with a name, which is not recorded.
+
+    >>> with tj.named_scope("layer"):
+    ...     y = np.sin(0.0)
+    """
     yield
 
 
 def named_call(fun: F, *, name: str | None = None) -> F:
-    """The same function: calls have no names."""
+    """The same function: calls have no names.
+
+    Raises `ArgumentError` for what is no function.
+
+    >>> tj.jit(tj.named_call(np.sin, name="sine"))(0.0)
+    np.float64(0.0)
+    """
     return fun

@@ -151,7 +151,7 @@ def _everywhere(shape: AnyShape, row: Pattern) -> Pattern:
     """The same row for every element of a value that can have a derivative."""
     if isinstance(shape, TupleShape):
         return tuple(_everywhere(element, row) for element in shape.elements)
-    if not isinstance(shape, Shape) or not shape.element_type.is_inexact:
+    if not isinstance(shape, Shape) or not shape.element_type.is_differentiable:
         return None
     return _repeated(row, shape.size)
 

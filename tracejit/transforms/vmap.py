@@ -57,6 +57,9 @@ def vmap(
 
     Raises `ArgumentError` for axes that do not fit the arguments' or results' trees, `ShapeError`
     for sizes that differ, `UnsupportedError` for an op that cannot be batched, naming its line.
+
+    >>> tj.vmap(np.dot, in_axes=(0, None))(np.ones((3, 2)), np.ones(2))
+    array([2., 2., 2.])
     """
     parameters = Parameters(function, title_of(function))
 

@@ -70,6 +70,11 @@ def why_zero(function: Callable[..., Any], *args: Any, argnum: int = 0, **kwargs
     without a derivative (rounding, comparisons, integers, `stop_gradient`); or a derivative may
     be zero at these values (a branch not taken, a bound exceeded). Of each path that is not dead
     from the start, the operation nearest the result where it ends is named.
+
+    Raises as `grad` does.
+
+    >>> print(tj.why_zero(np.floor, 1.5))
+    the gradient in argument x of floor is zero:...
     """
     parameters = Parameters(function, title_of(function))
     (position,) = positions_of((argnum,), args, parameters)

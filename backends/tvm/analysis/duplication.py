@@ -14,7 +14,7 @@ from tracejit.shapes import ElementType
 # A shift by the width or more has another expression, which is selected.
 _SHIFTS = (SHIFT_LEFT, SHIFT_RIGHT_ARITHMETIC, SHIFT_RIGHT_LOGICAL)
 # The number of copies of an operand in a rounding to a narrow type.
-ROUNDING = {ElementType.F8E4M3FN: 40, ElementType.F8E5M2: 40, ElementType.BF16: 5}
+ROUNDING = {t: 40 for t in ElementType if t.is_small_float} | {ElementType.BF16: 5}
 _FUNCTIONS = frozenset({"elementwise", "elementwise_unary"})
 
 

@@ -16,6 +16,7 @@ from tracejit.backends.tvm.program.thunks import Owner, Place, Scratch, Step
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT
 from tracejit.ops.control import CONDITIONAL, WHILE
+from tracejit.ops.custom import is_native_call
 
 APART = 1 << 10
 """The most bytes of arrays that do not share memory, so that loop temporaries can be registers."""
@@ -90,6 +91,8 @@ class BufferAssignment:
             anchor = kernel.anchor
             if anchor is not None and anchor.op is CONDITIONAL:
                 found.add_branches(number, [(r, origins(r)) for r in leaves.of(anchor)])
+            if anchor is not None and is_native_call(anchor):
+                found.add_native_call(number, anchor, leaves.of(anchor))
             if anchor is None or anchor.op is not WHILE:
                 found.add_kernel(number, kernel)
                 if replaced:

@@ -104,6 +104,19 @@ class BufferReuse:
             if operand in read:
                 self.shared[kernel.results[0]] = operand
 
+    def add_native_call(
+        self, number: int, call: Instruction, results: Sequence[Instruction]
+    ) -> None:
+        """Lets results that begin as operands, as the call's aliasing says, take their buffers."""
+        roots = [self._root_buffer(operand) for operand in call.operands]
+        for alias in call.attributes["output_to_operand_aliasing"]:
+            operand = call.operands[alias.operand]
+            result = results[alias.output_index[0] if alias.output_index else 0]
+            is_alone = roots.count(self._root_buffer(operand)) == 1
+            if is_alone and result.array_shape.size and self._may_write(operand, result, number):
+                self._take_over(operand, result)
+                self.shared[result] = operand
+
     def add_results(self, number: int, kernel: Fusion) -> None:
         """Lets results overwrite parameters that are read before, or element by element."""
         for result in kernel.results:

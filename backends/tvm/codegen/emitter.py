@@ -357,7 +357,7 @@ class Emitter:
 
 def needs_rounding(element_type: ElementType) -> bool:
     """Whether an op's register result may be more precise than memory."""
-    return is_narrow(element_type) or element_type in (ElementType.S4, ElementType.U4)
+    return is_narrow(element_type) or (element_type.is_integral and element_type.bits < 8)
 
 
 def literal(instruction: Instruction) -> Value:

@@ -8,7 +8,6 @@ from tracejit.backends.tvm.codegen.stores import Store
 from tracejit.backends.tvm.codegen.work import Work
 from tracejit.backends.tvm.ir.dtypes import memory_dtype, words
 from tracejit.backends.tvm.ir.limits import Limits
-from tracejit.backends.tvm.ir.routine_call import RoutineCall
 from tracejit.backends.tvm.ir.tir import AllocBuffer, Buffer, Stmt, buffer, nbytes, seq
 from tracejit.backends.tvm.tune.knobs import MODEL, Knobs, either
 from tracejit.graph import Instruction
@@ -120,7 +119,6 @@ class Frame:
         self.cost = cost
         self.scratch: list[Buffer] = []
         self.schedule = ""
-        self.direct: RoutineCall | None = None
 
     def pointwise(self, dimensions: Sequence[int], stores: Sequence[Store], cost: int) -> Stmt:
         """A nest over ``dimensions`` that makes all ``stores``, as the target writes it."""
@@ -147,15 +145,9 @@ class Frame:
         return stacked
 
     def written(self, work: Work) -> Stmt:
-        """The statement of a kernel writer, with its memory; it must be the whole kernel.
-
-        A routine that is called instead takes all of that memory as parameters.
-        """
-        self.schedule, self.direct = work.schedule, work.direct
-        if work.direct is None:
-            return seq(*self.allocate(work.scratch), work.statement)
-        self.scratch.extend(work.scratch)
-        return work.statement
+        """The statement of a kernel writer, with its memory; it must be the whole kernel."""
+        self.schedule = work.schedule
+        return seq(*self.allocate(work.scratch), work.statement)
 
     def lanes(self, element_type: ElementType, extent: int) -> int:
         """The number of elements of a loop of ``extent`` in one vector; a power of two."""

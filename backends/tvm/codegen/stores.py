@@ -60,13 +60,22 @@ class Store:
 
     def write(self, emitter: Emitter, indices: Sequence[Index], *, binds: bool) -> list[Stmt]:
         """Stores the element. With ``binds`` it is read before earlier stores of the nest."""
+        value = self.read(emitter, indices, binds=binds)
+        return self.put(emitter, self.target, self.place(emitter, indices), value)
+
+    def read(self, emitter: Emitter, indices: Sequence[Index], *, binds: bool) -> Any:
+        """The element's value; with ``binds`` it is in a register."""
         value: Any = self.ask(emitter, indices)
-        if binds:
-            value = emitter.bind(value, self.value)
+        return emitter.bind(value, self.value) if binds else value
+
+    def place(self, emitter: Emitter, indices: Sequence[Index]) -> Expr:
+        """Where the element is stored in the target."""
         address = emitter.expression(self.address(indices))
-        if self.offset is not None:
-            address = address + self.offset(emitter)
-        made = emitter.store(self.target, address, value, self.value.array_shape.element_type)
+        return address if self.offset is None else address + self.offset(emitter)
+
+    def put(self, emitter: Emitter, target: Buffer, at: Expr, value: Any) -> list[Stmt]:
+        """The statements that store a value of the element's type."""
+        made = emitter.store(target, at, value, self.value.array_shape.element_type)
         return made if isinstance(made, list) else [made]
 
 

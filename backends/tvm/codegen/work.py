@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tracejit.backends.tvm.ir.routine_call import RoutineCall
 from tracejit.backends.tvm.ir.tir import AllocBuffer, Buffer, Evaluate, Stmt, i32, seq
 
 
@@ -14,13 +13,11 @@ class Work(NamedTuple):
 
     Scratch is uninitialised and begins at a multiple of 64 bytes. Buffers that are small and
     private to a thread are allocated inside the statement. ``schedule`` names the chosen schedule.
-    A ``direct`` call of a routine does the same.
     """
 
     statement: Stmt
     scratch: tuple[Buffer, ...] = ()
     schedule: str = ""
-    direct: RoutineCall | None = None
 
     def allocated(self) -> Stmt:
         """The statement with its scratch allocated in front of it."""

@@ -13,7 +13,6 @@ from tracejit.backends.tvm.buffers.assignment import BufferAssignment
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import Results, RootRule
 from tracejit.backends.tvm.codegen.stores import Store
-from tracejit.backends.tvm.cpu.host_calls import HostLibraries
 from tracejit.backends.tvm.cpu.loop_kernel import in_registers
 from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.cpu.mathematics import complex as complex_mathematics
@@ -28,6 +27,7 @@ from tracejit.backends.tvm.fusion.row_fusion import RowKernel
 from tracejit.backends.tvm.ir.tir import Stmt
 from tracejit.backends.tvm.program.control_flow import WhileStep
 from tracejit.backends.tvm.program.thunks import Step
+from tracejit.backends.tvm.target.host_calls import HostLibraries
 from tracejit.backends.tvm.target.mathematics import Mathematics
 from tracejit.backends.tvm.target.memory_spaces import HostMemory
 from tracejit.backends.tvm.target.target import Target

@@ -7,7 +7,7 @@ source_of(program, "f0_")           # the CUDA C alone, and what is launched
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from tvm import DataType
 
 from tracejit.backends.artifact import Artifact, pack
+from tracejit.backends.explanation import Explanation
 from tracejit.backends.launch_plan import (
     CONSTANT,
     INPUT,
@@ -29,6 +30,7 @@ from tracejit.backends.launch_plan import Launch as PlannedLaunch
 from tracejit.backends.launch_plan import Node as PlannedNode
 from tracejit.backends.tvm.cpu.llvm.kinds import MOVED
 from tracejit.backends.tvm.cpu.mathematics.operations import llvm_text
+from tracejit.backends.tvm.cpu.objects.report import explanation
 from tracejit.backends.tvm.cuda.device_functions import device_function
 from tracejit.backends.tvm.cuda.launches import Launch, launches
 from tracejit.backends.tvm.cuda.source import kernel_text
@@ -148,19 +150,41 @@ def packed(program: Program, source: Source, binary: Binary, arch: str) -> bytes
         for name, use in binary.kernels.items()
         if name in source.kernels
     }
+    launched = {
+        kernel: [(name, part.blocks, part.threads, part.shared_bytes) for name, part in parts]
+        for kernel, parts in source.launched.items()
+    }
     artifact = Artifact(
         program.inputs,
         program.outputs,
         program.constants,
         plan.workspace_bytes,
         [],
-        b"",
+        _explained(program, launched).to_json(),
         program.aliases,
         arch,
         (),
-        LaunchPlan(nodes, len(binary.cubin), uses).to_json(),
+        LaunchPlan(nodes, len(binary.cubin), uses, launched).to_json(),
     )
     return pack(binary.cubin, artifact)
+
+
+def _explained(
+    program: Program, launched: Mapping[str, Sequence[tuple[str, int, int, int]]]
+) -> Explanation:
+    """What the program does, with the threads of each kernel's largest launch."""
+    told = explanation(program, {}, 1)
+    kernels = []
+    for facts in told.kernels:
+        most = max((blocks * threads for _, blocks, threads, _ in launched[facts.name]), default=0)
+        kernels.append(replace(facts, threads=most, loops=()))
+    return Explanation(kernels, told.steps)
+
+
+def launch_plan(program: Program, source: Source) -> tuple[list[PlannedNode], int]:
+    """The launches of a program, and the bytes of its workspace."""
+    plan = _Plan(program, source)
+    return plan.nodes(program.calls), plan.workspace_bytes
 
 
 class _Plan:
@@ -201,6 +225,7 @@ class _Plan:
                 part.blocks,
                 part.threads,
                 part.shared_bytes,
+                str(kernel.stats.source or ""),
             )
             for name, part in self._source.launched[call.kernel]
         ]

@@ -34,6 +34,8 @@ THREADS = 256
 """Threads of a block, for loops over elements."""
 MOST_BLOCKS = 1 << 16
 """Blocks of a grid, whose threads stride over longer loops."""
+LOADS = "tj_load<"
+"""What functions of the prelude begin with that load from their second argument."""
 BLOCK = "tracejit.grid"
 """The annotation of a loop whose steps the threads of a grid share."""
 _AXES = {
@@ -138,17 +140,23 @@ def _launch(
         used.add(hash(node.buffer))
         written.add(hash(node.buffer))
 
+    pointers: list[tuple[int, int]] = []
+    reading: set[int] = set()
+
     def pointed(node: Any) -> None:
-        # The address of an element is for functions that write there.
+        # The address of an element is for functions that write there, but for one that loads.
         name = str(getattr(node.op, "name", ""))
         if name == "tirx.address_of":
-            written.add(hash(node.args[0].source))
+            pointers.append((hash(node), hash(node.args[0].source)))
             used.add(hash(node.args[0].source))
+        elif name == "tirx.call_extern" and node.args[0].value.startswith(LOADS):
+            reading.add(hash(node.args[2]))
         elif name == "tirx.buffer_data":
             written.add(hash(node.args[0]))
             used.add(hash(node.args[0]))
 
     structural_walk(body, [(TensorLoad, load), (BufferStore, store), (Call, pointed)])
+    written |= {memory for pointer, memory in pointers if pointer not in reading}
     parameters = [b for b in (*kernel.parameters, *allocated) if hash(b) in used]
     read = [b for b in parameters if hash(b) not in written]
     ordered = [*read, *(b for b in parameters if hash(b) in written)]

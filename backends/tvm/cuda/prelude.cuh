@@ -102,3 +102,30 @@ __device__ static __forceinline__ void tj_atomic_and(long long* p, long long v) 
 __device__ static __forceinline__ void tj_atomic_or(long long* p, long long v) {
   atomicOr((unsigned long long*)p, (unsigned long long)v);
 }
+
+// N neighbouring elements at once, if they lie at a multiple of their size.
+template <int N> struct tj_words { static const bool whole = false; typedef int type; };
+template <> struct tj_words<4> { static const bool whole = true; typedef int type; };
+template <> struct tj_words<8> { static const bool whole = true; typedef int2 type; };
+template <> struct tj_words<16> { static const bool whole = true; typedef int4 type; };
+template <int N, class T> __device__ static __forceinline__ void tj_load(T* to, const T* from) {
+  typedef tj_words<N * sizeof(T)> words;
+  if (words::whole && (size_t)from % (N * sizeof(T)) == 0) {
+    typename words::type v = *(const typename words::type*)from;
+    memcpy(to, &v, words::whole ? N * sizeof(T) : 0);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < N; i++) to[i] = from[i];
+}
+template <int N, class T> __device__ static __forceinline__ void tj_store(T* to, const T* from) {
+  typedef tj_words<N * sizeof(T)> words;
+  if (words::whole && (size_t)to % (N * sizeof(T)) == 0) {
+    typename words::type v;
+    memcpy(&v, from, words::whole ? N * sizeof(T) : 0);
+    *(typename words::type*)to = v;
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < N; i++) to[i] = from[i];
+}

@@ -1,4 +1,4 @@
-"""A CUDA device as a target: one thread for each element, kernels as CUDA C.
+"""A CUDA device as a target: grids of threads, kernels as CUDA C.
 
 cuda_target("sm_90a")
 """
@@ -15,8 +15,10 @@ from tracejit.backends.tvm.codegen.scalar.table import scalar
 from tracejit.backends.tvm.codegen.stores import Store
 from tracejit.backends.tvm.cpu.mathematics import complex as complex_mathematics
 from tracejit.backends.tvm.cpu.mathematics.operations import formulas
+from tracejit.backends.tvm.cuda.blocks import SHARED_BYTES
 from tracejit.backends.tvm.cuda.build import build
-from tracejit.backends.tvm.cuda.grid import pointwise
+from tracejit.backends.tvm.cuda.schedule.pointwise import pointwise
+from tracejit.backends.tvm.cuda.schedule.rows import row_kernel
 from tracejit.backends.tvm.cuda.table import rooted
 from tracejit.backends.tvm.fusion.row_fusion import RowKernel
 from tracejit.backends.tvm.ir.limits import Limits
@@ -32,7 +34,8 @@ from tracejit.graph import Op
 
 __all__ = ["LIMITS", "CudaSchedules", "complex_mathematics", "cuda_target"]  # one for its formulas
 
-LIMITS = Limits(stack_bytes=256)
+LIMITS = Limits(stack_bytes=256, row_bytes=SHARED_BYTES - 4096, least_rows=64)
+"""Arrays of a row take what shared memory the partial results leave."""
 
 
 def cuda_target(arch: str) -> Target:
@@ -50,15 +53,15 @@ def cuda_target(arch: str) -> Target:
 
 
 class CudaSchedules:
-    """Grids of threads; see `cuda.grid` and `cuda.roots`."""
+    """Grids of threads; see `cuda.schedule` and `cuda.roots`."""
 
     def pointwise(
         self, frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], cost: int
     ) -> Stmt:
-        return pointwise(frame, dimensions, stores, cost)
+        return pointwise(frame, dimensions, stores)
 
     def rows(self, frame: Frame, kernel: RowKernel, results: Results) -> Stmt:
-        raise AssertionError("limits without row_bytes fuse no rows")
+        return row_kernel(frame, kernel, results)
 
     def anchored(self, op: Op) -> RootRule | None:
         return rooted.get(op) or scalar.get(op)

@@ -45,22 +45,11 @@ def entry_of(
 ) -> Entry:
     """A module as a function ``name``; ``arguments`` and ``results`` describe its arrays.
 
-    Raises `ArgumentError` for a name that is no identifier in C or Python, or that the C library
-    uses, `UnsupportedError` for dynamic dimensions, for more than one device, and for ops that
-    call back into Python.
+    Raises what `require_arrays` raises, and `UnsupportedError` for ops that call back into Python.
     """
-    _require_name(name)
-    if (module.replica_count, module.num_partitions) != (1, 1):
-        raise UnsupportedError("export: the module runs on several devices")
-    entry = module.entry
-    for shape in (*(p.shape for p in entry.parameters), entry.root.shape):
-        if not all(isinstance(s, Shape) and not s.is_dynamic for s in _leaves(shape)):
-            raise UnsupportedError(
-                f"export: {name} takes or returns {shape}, which is no array of C"
-            )
+    require_arrays(name, module)
     without_python = cpu_target(target, replace(target.machine, python=False))
-    program = fold_identical_kernels(lower(entry, without_python))
-    program.check()
+    program = fold_identical_kernels(lower(module.entry, without_python))
     for kernel in program.kernels:
         called = contents(kernel.body).callbacks
         if called:
@@ -69,6 +58,28 @@ def entry_of(
                 f"export: {op} needs Python ({', '.join(called)}), "
                 "which a library for C does not have"
             )
+    return entry_for(name, program, arguments, results)
+
+
+def require_arrays(name: str, module: Module) -> None:
+    """Raises `ArgumentError` for a name that is no identifier in C or Python, or that the C library
+    uses, `UnsupportedError` for dynamic dimensions and for more than one device.
+    """
+    _require_name(name)
+    if (module.replica_count, module.num_partitions) != (1, 1):
+        raise UnsupportedError("export: the module runs on several devices")
+    for shape in (*(p.shape for p in module.entry.parameters), module.entry.root.shape):
+        if not all(isinstance(s, Shape) and not s.is_dynamic for s in _leaves(shape)):
+            raise UnsupportedError(
+                f"export: {name} takes or returns {shape}, which is no array of C"
+            )
+
+
+def entry_for(
+    name: str, program: Program, arguments: Sequence[str], results: Sequence[str]
+) -> Entry:
+    """A program as a function ``name``; ``arguments`` and ``results`` describe its arrays."""
+    program.check()
     taken = set(C_NAMES)
     return Entry(
         name,

@@ -11,12 +11,19 @@ from tracejit.backends.tvm.export.entries import Array, Entry
 _PLAIN = "?bBhHiIlLqQefdFD"
 
 
-def loader(entries: Sequence[Entry], name: str, library: str, architecture: str) -> str:
-    """The text of a module that needs only NumPy, and finds ``library`` in its own folder."""
-    return "\n".join(_lines(entries, name, library, architecture)) + "\n"
+def loader(
+    entries: Sequence[Entry], name: str, library: str, architecture: str, on_host: str = ""
+) -> str:
+    """The text of a module that needs only NumPy, and finds ``library`` in its own folder.
+
+    Libraries for devices have functions for the host's arrays, whose names end in ``on_host``.
+    """
+    return "\n".join(_lines(entries, name, library, architecture, on_host)) + "\n"
 
 
-def _lines(entries: Sequence[Entry], name: str, library: str, architecture: str) -> Iterator[str]:
+def _lines(
+    entries: Sequence[Entry], name: str, library: str, architecture: str, on_host: str
+) -> Iterator[str]:
     about = f"The functions of {library}, compiled by tracejit; needs NumPy alone."
     yield f'"""{_in_docstring(about)}"""\n'
     yield "import ctypes as _ctypes\nimport pathlib as _pathlib\nimport platform as _platform\n"
@@ -42,15 +49,16 @@ def _lines(entries: Sequence[Entry], name: str, library: str, architecture: str)
     yield "    status = function(*pointers)"
     yield "    if status:"
     yield f"        raise RuntimeError(_library.{name}_message(status).decode())"
-    yield "    return made[0] if len(made) == 1 else tuple(made)\n\n"
-    yield "def set_threads(count):"
-    yield '    """How many threads a call uses; 0 is as many as there are cores."""'
-    yield f"    _library.{name}_set_threads(_ctypes.c_int(count))"
+    yield "    return made[0] if len(made) == 1 else tuple(made)"
+    if not on_host:
+        yield "\n\ndef set_threads(count):"
+        yield '    """How many threads a call uses; 0 is as many as there are cores."""'
+        yield f"    _library.{name}_set_threads(_ctypes.c_int(count))"
     for entry in entries:
-        yield from _function(entry)
+        yield from _function(entry, on_host)
 
 
-def _function(entry: Entry) -> Iterator[str]:
+def _function(entry: Entry, on_host: str) -> Iterator[str]:
     names = ", ".join(array.name for array in entry.arguments)
     yield f"\n\ndef {entry.name}({names}):"
     yield '    """'
@@ -64,7 +72,7 @@ def _function(entry: Entry) -> Iterator[str]:
         yield f"        (({array.name!r}, _np.dtype({dtype!r}), {shape}), {array.name}),"
     yield "    ]"
     results = [f"({_dtype(array)!r}, {tuple(array.spec.shape)})" for array in entry.results]
-    yield f"    return _call(_library.{entry.name}, given, [{', '.join(results)}])"
+    yield f"    return _call(_library.{entry.name}{on_host}, given, [{', '.join(results)}])"
 
 
 def _dtype(array: Array) -> str:

@@ -171,12 +171,20 @@ __attribute__((destructor)) static void stop_workers(void) {
 }
 
 /* Scratch memory: one block is kept for the next call, so that its pages need not be made anew. */
+static void *allocate_aligned(size_t alignment, size_t size) {
+  void *memory;
+  return posix_memalign(&memory, alignment, size) == 0 ? memory : NULL;
+}
+
+static void *(*allocate_memory)(size_t alignment, size_t size) = allocate_aligned;
+static void (*release_memory)(void *) = free;
+
 static void *take_memory(_Atomic(void *) *kept, size_t size) {
   void *memory = atomic_exchange(kept, NULL);
-  if (memory == NULL && posix_memalign(&memory, 64, size) != 0) return NULL;
-  return memory;
+  return memory != NULL ? memory : allocate_memory(64, size);
 }
 
 static void give_memory(_Atomic(void *) *kept, void *memory) {
-  free(atomic_exchange(kept, memory));
+  memory = atomic_exchange(kept, memory);
+  if (memory != NULL) release_memory(memory);
 }

@@ -22,8 +22,7 @@ from tracejit.ops.computations import monoid
 from tracejit.ops.reduction import REDUCE
 from tracejit.shapes import Shape
 
-# The least number of rows: fewer leave threads idle, unless there is little work at all.
-LEAST_ROWS = 4
+# Rows with at most this number of elements in all are fused, however few they are.
 SMALL_WORK = 1 << 13
 MOST_PHASES = 12
 # Strided rows are computed side by side; fewer do not pay.
@@ -109,7 +108,7 @@ def rows_of(kernel: Fusion, limits: Limits) -> RowSpace | None:
     # Rows must be distinguishable from whole arrays.
     if not size or rows.is_whole(rows.row_sizes) is not False:
         return None
-    least = LEAST_ROWS
+    least = limits.least_rows
     if rows.are_columns:
         columns = next(n for n in reversed(rows.row_sizes) if n > 1)
         if columns < LEAST_COLUMNS or rows.length > limits.longest_column:

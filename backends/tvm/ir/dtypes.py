@@ -1,7 +1,8 @@
 """Maps element types to TVM dtypes, in memory and in registers.
 
-    memory      uint8 for pred and f8, uint16 for bf16, floats for complex
-    register    the type of arithmetic: f32 for f8, bf16 and f16, bool for pred, else as in memory
+    memory      uint8 for pred and small floats, uint16 for bf16, floats for complex
+    register    the type of arithmetic: f32 for small floats, bf16 and f16, bool for pred, else as
+                in memory
 
 A complex value is a pair of real expressions, and is interleaved in a buffer of reals.
 """
@@ -10,31 +11,18 @@ from __future__ import annotations
 
 from tracejit.shapes import ElementType
 
-_MEMORY = {
-    ElementType.PRED: "uint8",
-    ElementType.S4: "int8",
-    ElementType.S8: "int8",
-    ElementType.S16: "int16",
-    ElementType.S32: "int32",
-    ElementType.S64: "int64",
-    ElementType.U4: "uint8",
-    ElementType.U8: "uint8",
-    ElementType.U16: "uint16",
-    ElementType.U32: "uint32",
-    ElementType.U64: "uint64",
-    ElementType.F8E4M3FN: "uint8",
-    ElementType.F8E5M2: "uint8",
-    ElementType.BF16: "uint16",
-    ElementType.F16: "float16",
-    ElementType.F32: "float32",
-    ElementType.F64: "float64",
-    ElementType.C64: "float32",
-    ElementType.C128: "float64",
-}
 
-_NARROW_FLOATS = frozenset(
-    {ElementType.F8E4M3FN, ElementType.F8E5M2, ElementType.BF16, ElementType.F16}
-)
+def _in_memory(element_type: ElementType) -> str:
+    if element_type.is_integral:
+        return f"{'int' if element_type.is_signed else 'uint'}{8 * element_type.dtype.itemsize}"
+    if element_type in _AS_FLOATS or element_type.is_complex:
+        return f"float{element_type.real.bits}"
+    return f"uint{8 * element_type.dtype.itemsize}"
+
+
+_AS_FLOATS = frozenset({ElementType.F16, ElementType.F32, ElementType.F64})
+_MEMORY = {t: _in_memory(t) for t in ElementType}
+_NARROW_FLOATS = frozenset(t for t in ElementType if t.is_floating and t.bits < 32)
 
 
 def memory_dtype(element_type: ElementType) -> str:

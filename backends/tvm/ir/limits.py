@@ -34,6 +34,8 @@ class Limits:
     """A kernel's own buffer lies on the stack up to this size; a larger one in the workspace."""
     row_bytes: int = 0
     """Local arrays of a row that one kernel keeps between its phases; 0 fuses no rows."""
+    least_rows: int = 4
+    """Fewer rows are not fused, unless there is little work at all: they leave threads idle."""
     longest_column: int = 0
     """Rows that are columns of memory are fused up to this length: longer ones leave the cache."""
     cut_cumulative: int = 1 << 62

@@ -1,15 +1,16 @@
 """Conversions between memory and registers for element types that are narrower in memory.
 
-Four-bit integers are in the low half of a byte whose high half is clear. bf16 and the 8-bit floats
-are decoded to f32 exactly and encoded with one rounding to nearest even, a NaN keeping its sign
-and the top of its payload; overflow gives infinity (f8e5m2, bf16) or NaN (f8e4m3fn, which has no
-infinity).
+Integers of fewer than eight bits are in the low bits of a byte whose high bits are clear. bf16 and
+the small floats are decoded to f32 exactly and encoded with one rounding, to nearest even (but of
+f8e8m0fnu, ties up). A NaN keeps its sign and the top of its payload where there is an infinity.
+Overflow gives what the type's `FloatFormat` says.
 """
 
 from __future__ import annotations
 
 from tvm.ir import Call, Op
 
+from tracejit.backends.tvm.ir.dtypes import memory_dtype
 from tracejit.backends.tvm.ir.tir import Expr, const, reinterpret, tirx
 from tracejit.shapes import ElementType
 
@@ -40,26 +41,40 @@ def decode(memory: Expr, element_type: ElementType) -> Expr:
         sign = (code & _u32(0x80)) << _u32(24)
         nan = reinterpret("float32", sign | _u32(0x7F800000) | ((code & _u32(3)) << _u32(21)))
         return tirx.Select((code & _u32(0x7F)) > _u32(0x7C), nan, number)
-    if element_type is ElementType.F8E4M3FN:
-        return _decode_f8e4m3fn(tirx.Cast("uint32", memory))
-    if element_type is ElementType.S4:
-        return (memory << const(4, "int8")) >> const(4, "int8")
-    if element_type is ElementType.U4:
-        return memory & const(15, "uint8")
+    if element_type.is_small_float:
+        return _decode_small_float(tirx.Cast("uint32", memory), element_type)
+    if element_type.is_integral and element_type.bits < 8:
+        dtype = memory_dtype(element_type)
+        if not element_type.is_signed:
+            return memory & const((1 << element_type.bits) - 1, dtype)
+        unused = const(8 - element_type.bits, dtype)
+        return (memory << unused) >> unused
     return memory
 
 
-def _decode_f8e4m3fn(code: Expr) -> Expr:
-    sign = (code & _u32(0x80)) << _u32(24)
-    magnitude = code & _u32(0x7F)
-    normal = reinterpret("float32", sign | ((magnitude << _u32(20)) + _u32(120 << 23)))
-    # Subnormals are multiples of 2**-9.
-    small = tirx.Cast("float32", magnitude) * const(2.0**-9, "float32")
+def _decode_small_float(code: Expr, element_type: ElementType) -> Expr:
+    form, mantissa = element_type.float_format, element_type.float_format.mantissa_bits
+    quiet = _u32(0x7FC00000)
+    if not element_type.is_signed:  # a power of two; the least is a subnormal f32
+        power = tirx.Select(code == _u32(0), _u32(1 << 22), code << _u32(23))
+        return reinterpret("float32", tirx.Select(code == _u32(form.nan), quiet, power))
+    high = 1 << (element_type.bits - 1)
+    sign = (code & _u32(high)) << _u32(32 - element_type.bits)
+    magnitude = code & _u32(high - 1)
+    shifted = magnitude << _u32(23 - mantissa)
+    normal = reinterpret("float32", sign | (shifted + _u32((127 - form.bias) << 23)))
+    small = tirx.Cast("float32", magnitude) * const(2.0 ** (1 - form.bias - mantissa), "float32")
     subnormal = reinterpret("float32", _bits(small) | sign)
-    nan = reinterpret("float32", sign | _u32(0x7FC00000))
-    return tirx.Select(
-        magnitude == _u32(0x7F), nan, tirx.Select(magnitude < _u32(8), subnormal, normal)
-    )
+    number = tirx.Select(magnitude < _u32(1 << mantissa), subnormal, normal)
+    if not form.has_nan:
+        return number
+    if not form.has_negative_zero:
+        return tirx.Select(code == _u32(form.nan), reinterpret("float32", quiet), number)
+    if form.has_infinity:  # and NaN beyond it, with their payloads
+        payload = (magnitude & _u32((1 << mantissa) - 1)) << _u32(23 - mantissa)
+        special = reinterpret("float32", sign | _u32(0x7F800000) | payload)
+        return tirx.Select(magnitude >= _u32(form.overflow), special, number)
+    return tirx.Select(magnitude == _u32(form.nan), reinterpret("float32", sign | quiet), number)
 
 
 def only_widened(value: Expr, element_type: ElementType = ElementType.F16) -> Expr | None:
@@ -104,14 +119,10 @@ def encode(value: Expr, element_type: ElementType) -> Expr:
         high = bits >> _u32(16)
         nan = tirx.Select((high & _u32(0x7F)) == _u32(0), high | _u32(0x40), high)
         return tirx.Cast("uint16", tirx.Select(_is_nan(bits), nan, rounded))
-    if element_type is ElementType.F8E5M2:
-        return _encode_f8(value, mantissa=2, bias=15, overflow=0x7C, nan=0x7E)
-    if element_type is ElementType.F8E4M3FN:
-        return _encode_f8(value, mantissa=3, bias=7, overflow=0x7F, nan=0x7F)
-    if element_type is ElementType.S4:
-        return value & const(15, "int8")
-    if element_type is ElementType.U4:
-        return value & const(15, "uint8")
+    if element_type.is_small_float:
+        return _encode_small_float(value, element_type)
+    if element_type.is_integral and element_type.bits < 8:
+        return value & const((1 << element_type.bits) - 1, memory_dtype(element_type))
     return value
 
 
@@ -119,26 +130,47 @@ def _is_nan(bits: Expr) -> Expr:
     return (bits & _u32(0x7FFFFFFF)) > _u32(0x7F800000)
 
 
-def _encode_f8(value: Expr, *, mantissa: int, bias: int, overflow: int, nan: int) -> Expr:
+def _encode_small_float(value: Expr, element_type: ElementType) -> Expr:
     bits = _bits(value)
-    sign = (bits >> _u32(24)) & _u32(0x80)
+    if not element_type.is_signed:
+        return tirx.Cast("uint8", _encode_power_of_two(bits))
+    form, mantissa = element_type.float_format, element_type.float_format.mantissa_bits
+    sign = (bits >> _u32(32 - element_type.bits)) & _u32(1 << (element_type.bits - 1))
     magnitude = bits & _u32(0x7FFFFFFF)
     dropped = 23 - mantissa
     lowest = (magnitude >> _u32(dropped)) & _u32(1)
     nearest = (magnitude + _u32((1 << (dropped - 1)) - 1) + lowest) >> _u32(dropped)
-    normal = nearest - _u32((127 - bias) << mantissa)
+    normal = nearest - _u32((127 - form.bias) << mantissa)
     # Below the smallest normal number codes count multiples of 2**(1 - bias - mantissa); adding
     # 2**23 rounds to that grid, and a carry gives the smallest normal's code.
-    scale = const(2.0 ** (bias - 1 + mantissa), "float32")
+    scale = const(2.0 ** (form.bias - 1 + mantissa), "float32")
     grid = reinterpret("float32", magnitude) * scale + const(2.0**23, "float32")
     subnormal = _bits(grid) - _u32(0x4B000000)
-    is_small = magnitude < _u32((128 - bias) << 23)
-    code = tirx.Select(is_small, subnormal, tirx.min(normal, _u32(overflow)))
-    code = tirx.Select(magnitude >= _u32(0x7F800000), _u32(overflow), code)
-    kept = (magnitude >> _u32(dropped)) & _u32((1 << mantissa) - 1)
-    payload = tirx.Select(kept == _u32(0), _u32(nan), _u32(overflow) | kept)
-    code = tirx.Select(_is_nan(bits), payload, code)
-    return tirx.Cast("uint8", code | sign)
+    is_small = magnitude < _u32((128 - form.bias) << 23)
+    overflow = _u32(form.overflow)
+    code = tirx.Select(is_small, subnormal, tirx.min(normal, overflow))
+    code = tirx.Select(magnitude >= _u32(0x7F800000), overflow, code)
+    nan = _u32(form.nan)
+    if form.has_infinity:
+        kept = (magnitude >> _u32(dropped)) & _u32((1 << mantissa) - 1)
+        nan = tirx.Select(kept == _u32(0), nan, overflow | kept)
+    code = tirx.Select(_is_nan(bits), nan, code)
+    signed = code | sign
+    if not form.has_negative_zero:
+        signed = tirx.Select(code == _u32(0), code, signed)
+    return tirx.Cast("uint8", signed)
+
+
+def _encode_power_of_two(bits: Expr) -> Expr:
+    """The exponent of the nearest power of two, or the greater of two; else 255, which is NaN.
+
+    The least power, 2**-127, is half of the smallest normal f32; all below it become it.
+    """
+    half = _u32(1 << 22)
+    exponent = tirx.min((bits + half) >> _u32(23), _u32(255))
+    code = tirx.Select(bits <= half, _u32(0), exponent)
+    is_positive = tirx.And(bits > _u32(0), bits < _u32(1 << 31))
+    return tirx.Select(is_positive, code, _u32(255))
 
 
 def rounded(value: Expr, element_type: ElementType) -> Expr:

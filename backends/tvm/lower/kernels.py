@@ -177,7 +177,7 @@ class KernelSteps:
         is_thorough = is_soon_built(facts) and choices.of(
             "passes of LLVM", either(False, "all", "few")
         )
-        return KernelStep(name, body, parameters, len(inputs), facts, is_thorough, frame.direct)
+        return KernelStep(name, body, parameters, len(inputs), facts, is_thorough)
 
     def _rule(self, anchor: Instruction) -> RootRule:
         """What writes the kernel of an anchor: a schedule, or else a library's call."""

@@ -16,6 +16,7 @@ from tracejit.backends.tvm.fusion.kernel import Fusion
 from tracejit.backends.tvm.fusion.planner import fuse
 from tracejit.backends.tvm.fusion.row_fusion import RowKernel, fuse_rows
 from tracejit.backends.tvm.ir.graph import Graph
+from tracejit.backends.tvm.ir.native_records import recorded_call
 from tracejit.backends.tvm.ir.reshapes import base_buffer
 from tracejit.backends.tvm.ir.tuples import Leaves
 from tracejit.backends.tvm.lower.control import ControlSteps
@@ -54,6 +55,7 @@ def lower(
         constants=[np.ascontiguousarray(c.attributes["literal"]) for c in constants],
         workspace_bytes=fragment.workspace_bytes,
         aliases=fragment.aliases,
+        native_calls={n: call for c, n in constants.items() if (call := recorded_call(c))},
     )
 
 

@@ -33,7 +33,6 @@ from tvm import DataType
 
 from tracejit.backends.abi import ArraySpec
 from tracejit.backends.tvm.analysis.kernel_stats import NOTHING, KernelStats
-from tracejit.backends.tvm.ir.routine_call import RoutineCall
 from tracejit.backends.tvm.ir.tir import Buffer, Stmt, nbytes
 from tracejit.errors import CompilationError
 
@@ -45,8 +44,7 @@ class Kernel:
     ``name`` is a C identifier. Buffers that the body allocates are on the stack. The first
     ``reads`` parameters are never written, and may be passed the same memory. ``stats`` describe
     it to users and to the build. An ``is_thorough`` kernel is compiled with all optimisations,
-    however long that takes. A ``direct`` call of a routine, if given, does the same as the body.
-    The last ``scratch`` parameters are uninitialised temporaries.
+    however long that takes. The last ``scratch`` parameters are uninitialised temporaries.
     """
 
     name: str
@@ -55,7 +53,6 @@ class Kernel:
     reads: int = 0
     stats: KernelStats = NOTHING
     is_thorough: bool = False
-    direct: RoutineCall | None = None
     scratch: int = 0
 
 
@@ -137,7 +134,8 @@ class Program:
 
     The calls write every element of every output; they never write constants, nor inputs except
     those in ``aliases``: it maps outputs to the inputs whose memory they share, both by number.
-    The workspace starts at a multiple of `abi.ALIGNMENT` and is uninitialised.
+    The workspace starts at a multiple of `abi.ALIGNMENT` and is uninitialised. ``native_calls``
+    has, by the numbers of constants, the calls whose records these are, as HLO text.
     """
 
     kernels: Sequence[Kernel]
@@ -147,6 +145,7 @@ class Program:
     constants: Sequence[np.ndarray] = ()
     workspace_bytes: int = 0
     aliases: Mapping[int, int] = field(default_factory=dict)
+    native_calls: Mapping[int, str] = field(default_factory=dict)
     _sizes: dict[Memory, Sequence[int]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

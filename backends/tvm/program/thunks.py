@@ -11,7 +11,6 @@ from itertools import takewhile
 from typing import Protocol
 
 from tracejit.backends.tvm.analysis.kernel_stats import NOTHING, KernelStats
-from tracejit.backends.tvm.ir.routine_call import RoutineCall
 from tracejit.backends.tvm.ir.tir import Buffer, Stmt
 from tracejit.backends.tvm.program.program import Argument, Branch, Call, Kernel, Loop, Memory, Node
 from tracejit.graph import Instruction
@@ -48,7 +47,7 @@ class Step(Protocol):
 class KernelStep:
     """One call of one kernel, which only reads the first ``reads`` of its parameters.
 
-    ``is_thorough`` and ``direct`` are as in `Kernel`.
+    ``is_thorough`` is as in `Kernel`.
     """
 
     name: str
@@ -57,7 +56,6 @@ class KernelStep:
     reads: int = 0
     stats: KernelStats = NOTHING
     is_thorough: bool = False
-    direct: RoutineCall | None = None
 
     @property
     def owners(self) -> Sequence[Owner]:
@@ -65,8 +63,8 @@ class KernelStep:
 
     def kernels(self) -> list[Kernel]:
         buffers = [buffer for _, buffer in self.parameters]
-        how = self.stats, self.is_thorough, self.direct
         scratch = len([*self._last()])
+        how = self.stats, self.is_thorough
         return [Kernel(self.name, buffers, self.body, self.reads, *how, scratch)]
 
     def _last(self) -> Iterator[Owner]:

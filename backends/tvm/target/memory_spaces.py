@@ -1,4 +1,4 @@
-"""Where a program's arrays lie while it runs, and how bytes come there and back."""
+"""The memory interface of a target: a launch allocates and copies by it while a program runs."""
 
 from __future__ import annotations
 

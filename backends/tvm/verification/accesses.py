@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tracejit.backends.tvm.ir.tir import Buffer
 from tracejit.backends.tvm.verification.expressions import Indices
@@ -59,7 +60,7 @@ class Access:
 
     It runs in each iteration of the loops for which ``facts`` hold, and the conditions of
     ``guards``, which are not known completely; ``problem`` is why it could not be proven in
-    bounds.
+    bounds. ``node`` is the load, the store, or the call of a routine.
     """
 
     memory: KernelBuffer
@@ -69,6 +70,7 @@ class Access:
     facts: tuple[Linear, ...]
     guards: tuple[int, ...]
     problem: Problem | None = None
+    node: Any = None
 
 
 def flat(indices: Indices, shape: Sequence[int]) -> Linear:

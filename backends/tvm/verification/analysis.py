@@ -16,6 +16,7 @@ from typing import Any
 
 from tvm import tirx
 
+from tracejit.backends.tvm.ir.contracts import FILLS
 from tracejit.backends.tvm.ir.tir import (
     PARALLEL,
     VECTORIZED,
@@ -53,7 +54,13 @@ from tracejit.backends.tvm.verification.invariants import (
 )
 from tracejit.backends.tvm.verification.linear import Linear, Symbol, number
 from tracejit.backends.tvm.verification.registers import Bounds, Place, Registers, State
-from tracejit.backends.tvm.verification.routines import ROUTINES, Elements, StoredTo, touched
+from tracejit.backends.tvm.verification.routines import (
+    ROUTINES,
+    Elements,
+    StoredTo,
+    Touched,
+    touched,
+)
 
 MOST_STEPS = 1 << 19
 """The most statements and expressions of one analysis."""
@@ -90,6 +97,7 @@ class Analysis(Expressions):
         self._registers = Registers(self.known, bool(followed))
         self._storing: int | None = None
         self._deciding = 0
+        self._calling: Any = None
         self._deciders: set[int] = set()
         self._sources: dict[int, set[int]] = {}
         self._end: State | None = None
@@ -98,7 +106,8 @@ class Analysis(Expressions):
         self._quiet = 0
         self._certain: dict[int, Linear] = {}
         """Facts that hold unconditionally."""
-        self._written = StoredTo(self._memories, lambda node: touched(node, self._reads))
+        self._touched: dict[int, Touched | None] = {}
+        self._written = StoredTo(self._memories, self._effects)
         self._kinds: dict[type, Callable[[Any], None]] = {
             SeqStmt: self._sequence,
             For: self._for,
@@ -167,7 +176,7 @@ class Analysis(Expressions):
 
     def load(self, memory: Buffer, indices: Indices, node: Any) -> Value:
         found = self.memory(memory)
-        self._access(found, indices, is_store=False)
+        self._access(found, indices, False, node)
         kind = found.dtype
         if kind not in _TRACKED:
             return None
@@ -183,11 +192,11 @@ class Analysis(Expressions):
         value = self.value(statement.value)
         self._storing = around
         indices = self.places(statement.indices)
-        self._access(found, indices, is_store=True)
+        self._access(found, indices, True, statement)
         if found.dtype in _TRACKED:
             self._registers.store(hash(statement.buffer), indices, value, found.dtype)
 
-    def _access(self, memory: KernelBuffer, indices: Indices, is_store: bool) -> None:
+    def _access(self, memory: KernelBuffer, indices: Indices, is_store: bool, node: Any) -> None:
         if self._quiet:
             return
         if len(indices) != len(memory.shape):
@@ -205,6 +214,7 @@ class Analysis(Expressions):
                 tuple(fact for fact in self.known.facts if id(fact) not in self._certain),
                 self.known.unknown_guards,
                 problem,
+                node if self._calling is None else self._calling,
             )
         )
 
@@ -224,6 +234,9 @@ class Analysis(Expressions):
 
     def _attribute(self, statement: Any) -> None:
         self.run(statement.body)
+        if statement.attr_key == FILLS:
+            memory, first, count = statement.node
+            self._region(Elements(memory, ((first, 1),), ((count, 1),)), is_store=True)
 
     def _bind(self, statement: Any) -> None:
         self._deciding += 1
@@ -241,18 +254,29 @@ class Analysis(Expressions):
         if name in ROUTINES:
             for each in node.args[1:]:
                 self.value(each)
+            self._calling = node
             self._routine(node)
+            self._calling = None
             return None
         for each in node.args:
             self.value(each)
         return None
 
+    def _effects(self, node: Any) -> Touched | None:
+        """The effects of a routine call, the same object each time."""
+        if hash(node) not in self._touched:
+            self._touched[hash(node)] = touched(node, self._reads)
+        return self._touched[hash(node)]
+
     def _routine(self, node: Any) -> None:
-        known = touched(node, self._reads)
+        known = self._effects(node)
         if known is None:
             if not self._quiet:
                 self.calls.append((str(node.args[0].value), node))
             self._registers.forget_all()
+            return
+        if known.accesses is not None:
+            self.run(known.accesses)
             return
         for each in known.reads:
             self._region(each, is_store=False)
@@ -292,7 +316,7 @@ class Analysis(Expressions):
                     facts.append(count.add(Linear.of(symbol), -1).plus(-1))
             else:
                 if self.known.assume(facts):
-                    self._access(self.memory(region.buffer), (index,), is_store)
+                    self._access(self.memory(region.buffer), (index,), is_store, None)
         self._loops = around
 
     def _sum(self, terms: Sequence[tuple[Expr, int]]) -> Linear:
@@ -329,7 +353,7 @@ class Analysis(Expressions):
         self._deciding += 1
         extent, start = self.integer(statement.extent), self.integer(statement.min)
         self._deciding -= 1
-        low, high = self.known.bounds(extent)
+        low, high = self.known.tight(extent) if extent.terms else extent.bounds()
         if high <= 0:
             return
         symbol = Symbol("loop", 0, high - 1)

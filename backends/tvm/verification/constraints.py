@@ -19,6 +19,8 @@ from tracejit.backends.tvm.verification.linear import INFINITY, Linear, Symbol, 
 _guards = itertools.count()
 _DEPTH = 4
 """The most facts and cases that one proof combines."""
+_MOST_WAYS = 16
+"""The most ways to replace minima by operands that are tried for one bound."""
 _BUDGET = 400
 """The most steps of the search for a proof."""
 
@@ -315,22 +317,42 @@ class Constraints:
 def tight(
     value: Linear, facts: Sequence[Linear], bounds: Callable[[Linear], tuple[int, int]]
 ) -> tuple[int, int]:
-    """The bounds of an expression less multiples of facts, where that gives narrower ones."""
+    """The bounds of an expression less multiples of facts, where that gives narrower ones.
+
+    A minimum is at most each of its operands.
+    """
+
+    def lowest(value: Linear) -> tuple[int, Linear]:
+        if not any(symbol.kind == "min" for symbol in value.terms):
+            return bounds(value)[0], value
+        ways = ((bounds(way)[0], way) for way in itertools.islice(_ways(value), _MOST_WAYS))
+        return max(ways, key=lambda each: each[0])
 
     def least(value: Linear) -> int:
-        low = bounds(value)[0]
+        low, value = lowest(value)
         for fact in facts:
-            symbol, coefficient = next(iter(fact.terms.items()))
-            factor, rest = divmod(value.terms.get(symbol, 0), coefficient)
-            if factor <= 0 or rest or len(fact.terms) < 2:
-                continue
-            less = value.add(fact, -factor)
-            found = bounds(less)[0]
-            if found > low:
-                value, low = less, found
+            for symbol, coefficient in fact.terms.items():
+                factor, rest = divmod(value.terms.get(symbol, 0), coefficient)
+                if factor <= 0 or rest:
+                    continue
+                found, less = lowest(value.add(fact, -factor))
+                if found > low:
+                    value, low = less, found
+                    break
         return low
 
+    if not value.terms:
+        return value.constant, value.constant
     return least(value), -least(value.times(-1))
+
+
+def _ways(value: Linear) -> Iterator[Linear]:
+    """An expression, and those that are at most it because a minimum is."""
+    yield value
+    for symbol, coefficient in value.terms.items():
+        if symbol.kind == "min" and coefficient < 0:
+            for operand in symbol.operands:
+                yield from _ways(value.replace(symbol, operand))
 
 
 def of_type(dtype: str) -> tuple[int, int]:

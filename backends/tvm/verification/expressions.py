@@ -29,7 +29,7 @@ _ONE, _NO = number(1), number(0)
 _SAFE = 127
 _IDENTITIES = frozenset(f"tirx.tracejit.{name}" for name in ("opaque", "kept", "once"))
 _OFFSET = "tirx.tracejit.offset"
-_CHOSEN = "tirx.if_then_else"
+_CHOSEN = str(Op.get("prim.if_then_else").name)
 _ADDRESSES = frozenset(("tirx.address_of", "tirx.buffer_data"))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,10 +23,11 @@ from tracejit.backends.tvm.verification.enumeration import (
     enumerable,
     is_enumerable,
 )
-from tracejit.backends.tvm.verification.linear import Linear, Symbol
+from tracejit.backends.tvm.verification.linear import Linear, Symbol, number
 
 MOST_ELEMENTS = 1 << 26
 """The most elements of a buffer for which footprints are computed."""
+_MOST_SPANS = 1 << 12
 _NEVER = np.iinfo(np.int64).max
 
 Elements = np.ndarray
@@ -87,6 +88,28 @@ class Timed:
             usable.pop()
         return usable
 
+    def spans(self, size: int, depth: int) -> Iterator[tuple[slice, int, int]]:
+        """Ranges with all elements that it may access, and their moments as in `visits`.
+
+        There is one for each iteration of the outer loops.
+        """
+        outer: list[Symbol] = []
+        for symbol in sorted(self.place.terms, key=lambda symbol: symbol.serial):
+            extents = [s.high - s.low + 1 for s in (*outer, symbol)]
+            if symbol.kind == "loop" and math.prod(extents) <= _MOST_SPANS:
+                outer.append(symbol)
+        around = {loop.symbol for loop in self.access.loops[:depth]}
+        rest = {s: c for s, c in self.place.terms.items() if s not in outer}
+        low, high = Linear(self.place.constant, rest).bounds()
+        for values in itertools.product(*(range(s.low, s.high + 1) for s in outer)):
+            at, moment, inner = 0, self.moment.constant, self.moment.constant
+            for symbol, value in zip(outer, values, strict=True):
+                at += self.place.terms[symbol] * value
+                step = self.moment.terms.get(symbol, 0) * value
+                moment += step
+                inner += 0 if symbol in around else step
+            yield slice(max(low + at, 0), max(min(high + at + 1, size), 0)), moment, inner
+
     def within(self, size: int) -> slice:
         """The range of all elements that it may access."""
         low, high = self.place.bounds()
@@ -123,8 +146,8 @@ class Read:
             place, moment = self.timed.visits(footprint.size, False, any_data=True)
             _, inner = self.timed.visits(footprint.size, False, depth, any_data=True)
         except UnknownNumbersError:
-            now, span = self.timed.moment.constant, self.span()
-            made[span] = np.minimum(footprint.first[span], guarded[span]) > now
+            for span, moment, inner in self.timed.spans(footprint.size, depth):
+                made[span] |= (moment < footprint.first[span]) & (inner < guarded[span])
             return made
         made[place[(moment < footprint.first[place]) & (inner < guarded[place])]] = True
         return made
@@ -268,7 +291,65 @@ def footprint(
         facts = tuple(fact for fact in access.facts if is_known(fact))
         unknown = tuple(-id(fact) for fact in access.facts if not is_known(fact))
         timed.append(Timed(access, place, moment, facts, access.guards + unknown))
-    return Footprint(memory, timed, size)
+    return Footprint(memory, _with_joined_runs(timed), size)
+
+
+def _with_joined_runs(timed: Sequence[Timed]) -> list[Timed]:
+    """Joins accesses to neighbouring runs to one access.
+
+    Elements [a, a + n) and [a + n, a + m) are [a, a + m), whatever number n is read from memory.
+    """
+    made = list(timed)
+    runs = [run for each in timed if (run := _run(each)) is not None]
+    for first, second in itertools.permutations(runs, 2):
+        extent = first.extent.add(second.extent)
+        is_store = first.timed.access.is_store
+        is_next = first.base.add(first.extent).key == second.base.key
+        if not is_next or is_store != second.timed.access.is_store or not is_enumerable([extent]):
+            continue
+        symbol = Symbol("loop", 0, extent.bounds()[1] - 1)
+        iteration = Linear.of(symbol)
+        moments = sorted((first.moment, second.moment), key=lambda moment: moment.bounds()[1])
+        facts = (extent.add(iteration, -1).plus(-1), *first.timed.facts, *second.timed.facts)
+        guards = (*first.guards, *second.guards)
+        place = first.base.add(iteration)
+        joined = Timed(first.timed.access, place, moments[is_store], facts, guards)
+        if is_store:
+            made.append(joined)
+        elif {first.timed, second.timed} <= set(made):
+            made[min(made.index(first.timed), made.index(second.timed))] = joined
+            made = [each for each in made if each is not first.timed and each is not second.timed]
+    return made
+
+
+@dataclass(frozen=True)
+class _Run:
+    """An access to ``extent`` elements from ``base`` on, which are those of ``symbol``."""
+
+    timed: Timed
+    symbol: Symbol
+    base: Linear
+    extent: Linear
+    guards: tuple[int, ...]
+
+    @property
+    def moment(self) -> Linear:
+        """The moment of the last element that is stored, or of the first that is loaded."""
+        end = self.symbol.high if self.timed.access.is_store else self.symbol.low
+        return self.timed.moment.replace(self.symbol, number(end))
+
+
+def _run(timed: Timed) -> _Run | None:
+    """The run of an access, if its extent is read from memory."""
+    for fact in timed.access.facts:
+        for symbol, coefficient in fact.terms.items():
+            if coefficient != -1 or timed.place.terms.get(symbol) != 1 or symbol.kind != "loop":
+                continue
+            base = timed.place.replace(symbol, number(0))
+            guards = tuple(guard for guard in timed.guards if guard != -id(fact))
+            if len(guards) < len(timed.guards):
+                return _Run(timed, symbol, base, fact.add(Linear.of(symbol)).plus(1), guards)
+    return None
 
 
 def symbols(value: Linear) -> set[Symbol]:

@@ -4,8 +4,9 @@
     report.proven, report.unproven      # a number; named accesses
     report.raise_errors()               # for accesses that are certainly wrong
 
-With TRACEJIT_VERIFY=1 in the environment every program is verified before it is compiled; with
-TRACEJIT_VERIFY=all reads of uninitialised memory are included.
+With TRACEJIT_VERIFY=1 in the environment every program is verified before it is compiled, and
+accesses that were not proven are compiled with run-time checks; with TRACEJIT_VERIFY=all reads of
+uninitialised memory are included.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from tvm_ffi import Array, structural_equal, structural_hash
 
 from tracejit.backends.tvm.analysis.kernel_stats import NOTHING
 from tracejit.backends.tvm.program.program import Kernel, Program
+from tracejit.backends.tvm.verification.accesses import Access
 from tracejit.backends.tvm.verification.analysis import Analysis
 from tracejit.backends.tvm.verification.expressions import UnsupportedError
+from tracejit.backends.tvm.verification.guards import guarded, with_scratch
 from tracejit.backends.tvm.verification.initialisation import (
     Footprints,
     footprints_of,
@@ -66,6 +69,10 @@ class Report:
 
     proven: int = 0
     unproven: list[Finding] = field(default_factory=list)
+    unsafe: dict[int, list[Access]] = field(default_factory=dict)
+    """The accesses of each kernel that may leave their buffers, by the identity of its body."""
+    racy: set[int] = field(default_factory=set)
+    """The identities of bodies whose parallel loops may race."""
 
     def raise_errors(self) -> None:
         """Raise `CompilationError` for accesses that are certainly wrong."""
@@ -158,10 +165,12 @@ def verify_kernel(kernel: Kernel, report: Report) -> Analysis | None:
         if access.problem is None:
             report.proven += 1
             continue
+        report.unsafe.setdefault(id(kernel.body), []).append(access)
         what = "a store to" if access.is_store else "a load from"
         text = f"{what} {access.memory.name} has {access.problem.text}"
         report.unproven.append(finding("bounds", text, access.problem.is_certain))
     for access in races(analysis.accesses):
+        report.racy.add(id(kernel.body))
         text = (
             f"iterations of a parallel loop may store to the same elements of {access.memory.name}"
         )
@@ -196,11 +205,29 @@ observers: list[Observer] = []
 """Called with the report of each verified program; tests count unproven accesses."""
 
 
-def verify_if_wanted(program: Program) -> None:
-    """Verify a program if the environment says so; raise `CompilationError` for certain errors."""
+def verify_if_wanted(program: Program) -> Program:
+    """Verify a program if the environment says so; raise `CompilationError` for certain errors.
+
+    Returns the program with run-time checks of the accesses that were not proven.
+    """
     if not is_wanted():
-        return
+        return program
     report = verify_program(program, os.environ[VARIABLE] == "all")
     for observer in observers:
         observer(program, report)
     report.raise_errors()
+    return checked_at_run_time(program, report)
+
+
+def checked_at_run_time(program: Program, report: Report) -> Program:
+    """The program with checks of the accesses that its report lists as unproven."""
+
+    def checked(kernel: Kernel) -> Kernel:
+        body = id(kernel.body)
+        if body not in report.unsafe and body not in report.racy:
+            return kernel
+        return guarded(kernel, report.unsafe.get(body, ()), body in report.racy)
+
+    if not report.unsafe and not report.racy:
+        return program
+    return with_scratch(program, [checked(kernel) for kernel in program.kernels])

@@ -3,17 +3,24 @@
     for access in races(accesses): ...      # stores that were not proven
 
 No other iteration may touch an element that one stores to: offsets have to be a multiple of the
-loop variable plus a remainder smaller than its coefficient.
+loop variable plus a remainder smaller than its coefficient. Other offsets are computed for every
+iteration, if there are not too many.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from tracejit.backends.tvm.verification.accesses import Access, KernelBuffer, Loop, flat
 from tracejit.backends.tvm.verification.constraints import tight
+from tracejit.backends.tvm.verification.enumeration import Grid, UnknownNumbersError, enumerable
 from tracejit.backends.tvm.verification.linear import Linear, Symbol
+
+_MOST_ELEMENTS = 1 << 24
 
 
 def races(accesses: Sequence[Access]) -> Iterator[Access]:
@@ -26,7 +33,7 @@ def races(accesses: Sequence[Access]) -> Iterator[Access]:
             touched[loop.symbol, access.memory].append(access)
     for (symbol, memory), each in touched.items():
         stores = [access for access in each if access.is_store]
-        if stores and not _are_apart(each, memory, symbol):
+        if stores and not (_are_apart(each, memory, symbol) or _are_disjoint(each, memory, symbol)):
             yield stores[0]
 
 
@@ -53,3 +60,41 @@ def _are_apart(accesses: Sequence[Access], memory: KernelBuffer, symbol: Symbol)
 def _outside(place: Linear, symbol: Symbol) -> Linear:
     """The part of an offset that is equal in all iterations."""
     return Linear(0, {s: c for s, c in place.terms.items() if s.serial < symbol.serial})
+
+
+def _are_disjoint(accesses: Sequence[Access], memory: KernelBuffer, symbol: Symbol) -> bool:
+    """Whether no element that an iteration stores to is touched by another, by enumeration.
+
+    The iterations of loops around the parallel one are looked at one by one.
+    """
+    outer = {
+        loop.symbol for a in accesses for loop in a.loops if loop.symbol.serial < symbol.serial
+    }
+    extents = {each: each.high + 1 for each in sorted(outer, key=lambda s: s.serial)}
+    size = memory.size * math.prod(extents.values())
+    if size > _MOST_ELEMENTS:
+        return False
+    first, last = np.full(size, np.iinfo(np.int64).max), np.full(size, -1)
+    stored = np.zeros(size, bool)
+    for access in accesses:
+        place = flat(access.indices, memory.shape)
+        for each, extent in extents.items():
+            place = place.times(extent).add(Linear.of(each))
+        iteration = Linear.of(symbol)
+        try:
+            facts = enumerable(place.add(iteration, size), access.facts)
+            grid = Grid([place, iteration, *facts])
+        except UnknownNumbersError:
+            return False
+        holds = np.ones(grid.shape, bool)
+        for fact in facts:
+            holds = holds & (grid.value(fact) >= 0)
+        places = np.broadcast_to(grid.value(place), grid.shape)[holds]
+        own = np.broadcast_to(grid.value(iteration), grid.shape)[holds]
+        if places.size and not 0 <= places.min() <= places.max() < size:
+            return False
+        np.minimum.at(first, places, own)
+        np.maximum.at(last, places, own)
+        if access.is_store:
+            stored[places] = True
+    return not (stored & (first < last)).any()

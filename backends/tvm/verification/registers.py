@@ -15,7 +15,7 @@ from tracejit.backends.tvm.verification.constraints import Condition, Constraint
 from tracejit.backends.tvm.verification.expressions import Indices, Value
 from tracejit.backends.tvm.verification.linear import Linear, Symbol
 
-_MOST_CELLS = 32
+_MOST_CELLS = 64
 _HALVED = {"uint64": "uint32"}
 """Of words that sorts make of a key and a position the spans are those of the positions."""
 _HALF = 1 << 32
@@ -220,7 +220,9 @@ class Registers:
 
 
 class _Bounded(Linear):
-    """A value of a scope that has ended, with its bounds there."""
+    """A value with bounds that are narrower than those of its terms: of a scope that has ended, or
+    one of several.
+    """
 
     __slots__ = ("_bounds",)
 
@@ -271,9 +273,9 @@ def _one_of(values: Sequence[Linear]) -> Linear:
     low, high = min(b[0] for b in bounds), max(b[1] for b in bounds)
     more = [value.add(first, -1).bounds() for value in values[1:]]
     least, most = min(0, *(m[0] for m in more)), max(0, *(m[1] for m in more))
-    if most - least < high - low:
+    if most - least <= high - low:
         whole = Linear(first.constant, first.terms)
-        return whole.add(Linear.of(Symbol("data", least, most)))
+        return _Bounded(whole.add(Linear.of(Symbol("data", least, most))), low, high)
     return Linear.of(Symbol("data", low, high))
 
 

@@ -15,7 +15,7 @@ from tvm import tirx
 from tvm.ir import Call
 
 from tracejit.backends.abi import EVALUATE, SORT_VALUES
-from tracejit.backends.tvm.ir.contracts import Number, Region, contract_of
+from tracejit.backends.tvm.ir.contracts import Number, Pointer, Region, contract_of
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,
     Buffer,
@@ -44,18 +44,25 @@ class Elements:
 
 @dataclass(frozen=True)
 class Touched:
-    """The elements a call reads, writes, and may write; see `Contract`."""
+    """The elements a call reads, writes, and may write; see `Contract`.
+
+    The ``accesses`` are a statement, if there is one.
+    """
 
     reads: Sequence[Elements]
     writes: Sequence[Elements]
     permutes: bool = False
     scratch: Sequence[Elements] = ()
     counts: Sequence[tuple[Elements, Expr]] = ()
+    accesses: Stmt | None = None
 
     @property
     def stored(self) -> set[int]:
         """The buffers that it may store to."""
-        return {hash(each.buffer) for each in (*self.writes, *self.scratch)}
+        made = {hash(each.buffer) for each in (*self.writes, *self.scratch)}
+        if self.accesses is not None:
+            made |= set(StoredTo((), lambda node: None).within(self.accesses))
+        return made
 
 
 def touched(node: Any, reads: Set[int]) -> Touched | None:
@@ -66,12 +73,12 @@ def touched(node: Any, reads: Set[int]) -> Touched | None:
     name, given = str(node.args[0].value), [*node.args][1:]
     if name == EVALUATE:
         # After the text come the operands and the results.
-        memories = [_pointed(each)[0] for each in given[1:]]
+        memories = [pointed(each)[0] for each in given[1:]]
         known = [m for m in memories if m is not None]
         operands = [_whole(m) for m in known if hash(m) in reads]
         return Touched(operands, [_whole(m) for m in known if hash(m) not in reads])
     if name == SORT_VALUES:
-        source, target = (_pointed(each)[0] for each in given[-2:])
+        source, target = (pointed(each)[0] for each in given[-2:])
         if source is None or target is None:
             return None
         return Touched([_whole(source)], [_whole(target)])
@@ -79,6 +86,10 @@ def touched(node: Any, reads: Set[int]) -> Touched | None:
     if contract is None:
         return None
     values = dict(zip(contract.parameters, given, strict=True))
+    if contract.accesses is not None:
+        return Touched(
+            (), (), accesses=contract.accesses({n: _given(v) for n, v in values.items()})
+        )
     try:
         reads_, writes, scratch = (
             [_elements(region, values) for region in part]
@@ -98,7 +109,7 @@ def _elements(region: Region, values: Mapping[str, Expr]) -> Elements:
     def expression(part: Number) -> Expr:
         return i64(part) if isinstance(part, int) else values[part]
 
-    memory, place = _pointed(values[region.pointer])
+    memory, place = pointed(values[region.pointer])
     if memory is None or len(memory.shape) != 1:
         raise _UnknownPointerError
     first = [(expression(term), factor) for term, factor in region.first]
@@ -106,7 +117,18 @@ def _elements(region: Region, values: Mapping[str, Expr]) -> Elements:
     return Elements(memory, [*first, *((p, 1) for p in place)], dimensions)
 
 
-def _pointed(pointer: Any) -> tuple[Buffer | None, Sequence[Expr]]:
+def _given(argument: Any) -> Any:
+    """A pointer of a call with its memory; other arguments as they are."""
+    memory, place = pointed(argument)
+    if memory is None:
+        return argument
+    first: Expr = i64(0)
+    for index, extent in zip(place, memory.shape, strict=False):
+        first = first * int(extent) + index.astype("int64")
+    return Pointer(memory, first)
+
+
+def pointed(pointer: Any) -> tuple[Buffer | None, Sequence[Expr]]:
     """The memory that a pointer points into, and where."""
     name = str(pointer.op.name) if isinstance(pointer, Call) else ""
     if name == "tirx.buffer_data":

@@ -14,7 +14,6 @@ from typing import Any
 
 _TVM = "tracejit.backends.tvm."
 _SORT = "cpu/schedule/sort/"
-_GEMM = "cpu/kernels/gemm/"
 
 
 def _no(*arguments: Any, **options: Any) -> Any:
@@ -91,11 +90,6 @@ def _sort(name: str, function: str, *files: str) -> Way:
     return Way(f"sort: {name}", paths, "cpu.schedule.sort.choose", function)
 
 
-def _gemm(name: str, function: str, *files: str) -> Way:
-    paths = tuple(f"{_GEMM}{file}.py" for file in files)
-    return Way(f"product: {name}", paths, "cpu.kernels.gemm.gemm", function)
-
-
 WAYS = (
     _sort("vectors", "suits_vectors", "quicksort"),
     _sort("flags", "suits_flags", "flags"),
@@ -103,15 +97,6 @@ WAYS = (
     _sort("choice (text)", "suits_choosing", "select_code", "select_procedures"),
     Way("sort: selection", (f"{_SORT}select.py",), "ir.limits", "Limits.selects"),
     _sort("words", "suits_words", "argsort"),
-    _gemm("dots (text)", "dots", "vector_product"),
-    _gemm("sums of rows (text)", "sums_of_rows", "vector_product"),
-    _gemm("small (text)", "small_product", "small_product"),
-    _gemm(
-        "routine (text)",
-        "product",
-        *("product", "product_copies", "product_routine", "product_text", "product_tile"),
-        *("product_vocabulary", "product_work"),
-    ),
     Way(
         "transposition: registers (text)",
         ("cpu/schedule/transpose/register_blocks.py",),

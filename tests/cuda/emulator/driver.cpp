@@ -2,7 +2,7 @@
 // made of CUDA C, and a launch goes to emulator.cpp. Streams run at once, but for captures, which
 // become graphs. Variables of the environment, read by cuInit, make it another machine:
 //
-//   EMULATED_DEVICES=0   EMULATED_VERSION=11040   EMULATED_MEMORY=1000000   EMULATED_ORDER=2
+//   EMULATED_GRAPHS=0    EMULATED_DEVICES=0   EMULATED_VERSION=11040   EMULATED_MEMORY=1000000   EMULATED_ORDER=2
 #include "emulator.h"
 
 #include <dlfcn.h>
@@ -91,7 +91,7 @@ int release(uint64_t p) {
 
 extern "C" {
 unsigned emulated_order = 0;
-unsigned emulated_launches = 0;
+unsigned emulated_launches = 0, emulated_graphs = 0;
 
 int cuInit(unsigned) {
   devices = number("EMULATED_DEVICES", devices);
@@ -247,10 +247,14 @@ int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsign
   });
 }
 
-int cuStreamBeginCapture_v2(void* s, int) { return at(s).capturing = true, at(s).work.clear(), ready(); }
+int cuStreamBeginCapture_v2(void* s, int) {
+  if (!s || !number("EMULATED_GRAPHS", 1)) return CAPTURING;  // nor does the default stream capture
+  return at(s).capturing = true, at(s).work.clear(), ready();
+}
 int cuStreamEndCapture(void* s, void** g) { return at(s).capturing = false, *g = new Graph{at(s).work}, ready(); }
 int cuGraphInstantiateWithFlags(void** made, void* g, unsigned long long) { return *made = new Graph(*(Graph*)g), OK; }
 int cuGraphLaunch(void* g, void* s) {
+  emulated_graphs++;
   for (auto& work : ((Graph*)g)->work)
     if (int status = doing(s, work)) return status;
   return OK;

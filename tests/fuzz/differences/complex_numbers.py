@@ -20,6 +20,9 @@ _WITH_CUTS = {
     *("Acos", "Acosh", "Asin", "Asinh", "Atanh", "Atan2", "Log", "Log1p", "Pow", "Rsqrt", "Sqrt"),
 }
 
+SIGNS_OF_ZEROS_LOST = {"Exp", "Expm1", "Logistic", "Tanh", "Sin", "Cos", "Tan"}
+"""XLA's formulas of these make +0 of a part that is -0 here, as in C99's annex G and NumPy."""
+
 
 def _not_finite(instruction: Instruction, *operands: np.ndarray) -> np.ndarray | bool:
     """Complex elements with an infinite or undefined part, of operands or of the result."""

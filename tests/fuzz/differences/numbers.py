@@ -6,6 +6,7 @@ import numpy as np
 
 from tests.fuzz.differences.difference import Difference, any_not_finite
 from tests.fuzz.flushing import without_denormals
+from tests.samples.values import SIGNLESS_NAN, UNLIKE_XLA
 from tracejit.graph import Instruction
 from tracejit.shapes import ElementType, element_type_of
 
@@ -22,7 +23,7 @@ def _denormal(instruction: Instruction, *operands: np.ndarray) -> np.ndarray | b
 
 
 def _long_mantissa(instruction: Instruction, operand: np.ndarray) -> bool:
-    narrow = element_type_of(operand.dtype).bits == 8
+    narrow = element_type_of(operand.dtype).is_small_float
     return bool(narrow and instruction.attributes["mantissa_bits"] > 10)
 
 
@@ -32,13 +33,29 @@ def _large_exponent(
     element_type = element_type_of(exponent.dtype)
     if not element_type.is_integral:
         return False
-    holder = np.int8 if element_type.bits == 4 else exponent.dtype
+    holder = np.int8 if element_type.bits < 8 else exponent.dtype
     return np.asarray(exponent.astype(holder) >= element_type.bits)
 
 
 def _negative_s4(instruction: Instruction, operand: np.ndarray) -> np.ndarray | bool:
     is_s4 = element_type_of(operand.dtype) is ElementType.S4
     return np.asarray(is_s4 & (operand.astype(np.int8) < 0))
+
+
+def _wrongly_converted(instruction: Instruction, operand: np.ndarray) -> bool:
+    return (element_type_of(operand.dtype), instruction.array_shape.element_type) in UNLIKE_XLA
+
+
+def _signless_nan(instruction: Instruction, *operands: np.ndarray) -> np.ndarray | bool:
+    is_elementwise = instruction.op.name == "Compare"
+    if is_elementwise and instruction.attributes["type"] != "TOTALORDER":
+        return False
+    found: np.ndarray | bool = False
+    for operand in operands:
+        if element_type_of(operand.dtype) in SIGNLESS_NAN:
+            is_nan = operand != operand
+            found = found | (is_nan if is_elementwise else bool(is_nan.any()))
+    return found
 
 
 NUMBERS: list[Difference] = [
@@ -79,6 +96,16 @@ NUMBERS: list[Difference] = [
         ["Pow"],
         "XLA looks at the lowest bits of an integer's exponent only, those that count its width",
         _large_exponent,
+    ),
+    Difference(
+        ["ConvertElementType"],
+        "XLA saturates and flushes some narrow floats wrongly: tests.samples.values says which",
+        _wrongly_converted,
+    ),
+    Difference(
+        ["Compare", "Sort", "TopK"],
+        "a NaN without a sign is the last in the total order, and the first for XLA",
+        _signless_nan,
     ),
     Difference(
         ["PopulationCount"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from tests.fuzz.graph import Graph
@@ -12,6 +13,10 @@ from tracejit.shapes import ElementType, Shape
 S32 = ElementType.S32
 _TYPES = frozenset({S32, ElementType.S64, ElementType.U8, ElementType.S16})
 """Integers: their sums and products do not depend on rounding."""
+
+
+_IN_ORDER = 32
+"""The most elements that XLA surely combines from the left."""
 
 
 def _scalars(element_type: ElementType) -> tuple[Instruction, Instruction]:
@@ -56,10 +61,16 @@ def mapped(graph: Graph, grow: Callable[[Graph, int], None]) -> Instruction:
     return ops.map_([operand, graph.like(Shape(shape.element_type, shape.dimensions))], computation)
 
 
-def folded(graph: Graph) -> Instruction:
-    """From the left, over some dimensions."""
+def folded(graph: Graph) -> Instruction | None:
+    """From the left, over some dimensions of a few elements.
+
+    XLA takes computations to be associative: it leaves the initial value out for one element, and
+    divides rows of 64.
+    """
     operand = graph.value(_TYPES)
     shape = operand.array_shape
     over = graph.choices.some(range(shape.rank))
+    if not 2 <= math.prod(shape.dimensions[d] for d in over) <= _IN_ORDER:
+        return None
     init = graph.scalar(shape.element_type)
     return ops.reduce(operand, init, _computation(graph, shape.element_type), over)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from tests.fuzz.graph import Graph
+from tests.samples.values import BEYOND_XLA
 from tracejit import ops
 from tracejit.graph import Instruction
 from tracejit.ops.base import COMPLEX, FLOATING, NUMERIC
 from tracejit.shapes import ElementType
+
+_JUDGED = [t for t in ElementType if t not in BEYOND_XLA]
 
 
 def convert(graph: Graph) -> Instruction:
@@ -14,17 +17,17 @@ def convert(graph: Graph) -> Instruction:
     if graph.is_single and graph.choices.chance(2):
         target = graph.element_type()
         shape = graph.shape()
-        sources = [t for t in ElementType if target in COMPLEX or t not in COMPLEX]
+        sources = [t for t in _JUDGED if target in COMPLEX or t not in COMPLEX]
         operand = graph.new(shape.with_element_type(graph.choices.pick(sources)))
         return ops.convert_element_type(operand, target)
     operand = graph.value()
     is_complex = operand.array_shape.element_type.is_complex
-    targets = [t for t in ElementType if t.is_complex or not is_complex]
+    targets = [t for t in _JUDGED if t.is_complex or not is_complex]
     return ops.convert_element_type(operand, graph.choices.pick(targets))
 
 
 def bitcast(graph: Graph) -> Instruction | None:
-    real = [t for t in ElementType if t in NUMERIC and not t.is_complex]
+    real = [t for t in _JUDGED if t in NUMERIC and not t.is_complex]
     operand = graph.value(real)
     shape = operand.array_shape
     old = shape.element_type

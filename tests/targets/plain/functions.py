@@ -1,11 +1,13 @@
-"""The intrinsics in C, on the C library's functions of doubles; one text for all kernels."""
+"""The intrinsics in C, on the C library's functions of doubles."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from tracejit.backends.tvm.ir import complex_mathematics, mathematics
 from tracejit.backends.tvm.ir.intrinsics import VOCABULARY
 
-__all__ = ["NAMES", "PREAMBLE", "c_name", "complex_mathematics", "mathematics"]
+__all__ = ["FUNCTIONS", "NAMES", "PREAMBLE", "c_name", "complex_mathematics", "mathematics"]
 
 _REAL = {
     name: f"{name}(x)"
@@ -106,53 +108,70 @@ def c_name(name: str, dtype: str) -> str:
     return f"tj_{name}_{dtype}" if not name.startswith(("threefry", "philox")) else f"{name}_u32"
 
 
-def _functions() -> list[str]:
-    made = []
+def _function(name: str, kind: str, returns: str, parameters: str, body: str) -> tuple[str, str]:
+    """The name and the text of an intrinsic's function on TVM's dtype ``kind``."""
+    called = c_name(name, kind)
+    return called, f"static {returns} {called}({parameters}) {{ {body} }}"
+
+
+def _functions() -> Iterator[tuple[str, str]]:
     for dtype, kind in (("float32", "float"), ("float64", "double")):
         for name, formula in _REAL.items():
-            second = f", {kind} y" if name in _TWO | {"pow", "atan2"} else ""
-            head = f"static {kind} {c_name(name, dtype)}({kind} x{second})"
+            parameters = f"{kind} x, {kind} y" if name in _TWO else f"{kind} x"
             # A quotient of doubles, rounded, is that of floats.
-            made.append(f"{head} {{ return ({kind})({formula}); }}")
-        made.append(f"static bool {c_name('is_finite', dtype)}({kind} x) {{ return isfinite(x); }}")
+            yield _function(name, dtype, kind, parameters, f"return ({kind})({formula});")
+        yield _function("is_finite", dtype, "bool", f"{kind} x", "return isfinite(x);")
         for name, formula in _COMPLEX.items():
             two = name in _TWO
-            parts = ", ".join(f"{kind} {p}" for p in ("a", "b", "c", "d")[: 4 if two else 2])
+            parameters = ", ".join(f"{kind} {p}" for p in ("a", "b", "c", "d")[: 4 if two else 2])
             start = "double complex z = CMPLX(a, b);" + (" double complex w = CMPLX(c, d);" * two)
             for part, taken in (("re", "creal"), ("im", "cimag")):
-                head = f"static {kind} {c_name(f'complex_{name}_{part}', dtype)}({parts})"
-                made.append(f"{head} {{ {start} return ({kind}){taken}({formula}); }}")
-        head = f"static {kind} {c_name('complex_abs', dtype)}({kind} a, {kind} b)"
-        made.append(f"{head} {{ return ({kind})hypot(a, b); }}")
+                body = f"{start} return ({kind}){taken}({formula});"
+                yield _function(f"complex_{name}_{part}", dtype, kind, parameters, body)
+        body = f"return ({kind})hypot(a, b);"
+        yield _function("complex_abs", dtype, kind, f"{kind} a, {kind} b", body)
     for bits in (8, 16, 32, 64):
         for sign in ("", "u"):
-            kind = f"{sign}int{bits}_t"
+            dtype = f"{sign}int{bits}"
+            kind, unsigned = f"{dtype}_t", f"uint{bits}_t"
             for name, formula in _INTEGER.items():
-                text = formula.replace("(T)", f"({kind})").replace("(U)", f"(uint{bits}_t)")
+                text = formula.replace("(T)", f"({kind})").replace("(U)", f"({unsigned})")
                 text = text.replace("sizeof(T)", f"sizeof({kind})")
-                second = f", {kind} y" if name in _TWO else ""
-                head = f"static {kind} {c_name(name, f'{sign}int{bits}')}({kind} x{second})"
-                made.append(f"{head} {{ return {text}; }}")
+                parameters = f"{kind} x, {kind} y" if name in _TWO else f"{kind} x"
+                yield _function(name, dtype, kind, parameters, f"return {text};")
             if bits < 64:
-                head = f"static {kind} {c_name('known_quotient', f'{sign}int{bits}')}"
-                wide = f"(uint64_t)(x < 0 ? -(int64_t)x : x) * (uint{bits}_t)m"
+                wide = f"(uint64_t)(x < 0 ? -(int64_t)x : x) * ({unsigned})m"
                 body = f"uint64_t q = ({wide}) >> ({bits} + (int)s); return x < 0 ? -q : q;"
-                made.append(f"{head}({kind} x, {kind} m, {kind} s) {{ {body} }}")
-    return made
+                parameters = f"{kind} x, {kind} m, {kind} s"
+                yield _function("known_quotient", dtype, kind, parameters, body)
 
+
+_MACROS = """
+#define tj_bits(T, v) ({ __typeof__(v) from_ = (v); T to_; __builtin_memcpy(&to_, &from_, sizeof to_); to_; })
+#define tj_smaller(T, a, b) ({ T a_ = (a), b_ = (b); a_ < b_ ? a_ : b_; })
+#define tj_larger(T, a, b) ({ T a_ = (a), b_ = (b); a_ > b_ ? a_ : b_; })
+#define tj_fabs(a) __builtin_fabs(a)
+#define tj_half_to_float(v) ((float)tj_bits(_Float16, v))
+#define tj_float_to_half(v) tj_bits(unsigned short, (_Float16)(v))
+"""  # noqa: E501
+
+FUNCTIONS = dict(_functions())
+"""The text of each function that kernels may call, by its name in C."""
 
 PREAMBLE = "\n".join(
     [
         "#include <complex.h>\n#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>",
+        _MACROS,
         _POWERS,
         _INVERSE_ERF,
         _RANDOM,
-        *_functions(),
     ]
 )
 
-NAMES = (
-    frozenset(name for name in VOCABULARY if f" {c_name(name, 'float32')}(" in PREAMBLE)
-    | frozenset(name for name in VOCABULARY if f" {c_name(name, 'int32')}(" in PREAMBLE)
-    | frozenset({"threefry", "philox_low", "philox_high"})
+NAMES = frozenset(
+    name
+    for name in VOCABULARY
+    if c_name(name, "float32") in FUNCTIONS
+    or c_name(name, "int32") in FUNCTIONS
+    or name.startswith(("threefry", "philox"))
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from tests.targets.plain.functions import NAMES, PREAMBLE
@@ -23,12 +24,18 @@ from tracejit.backends.tvm.ir.tir import Stmt
 from tracejit.backends.tvm.program.control_flow import WhileStep
 from tracejit.backends.tvm.program.program import Program
 from tracejit.backends.tvm.program.thunks import Step
+from tracejit.backends.tvm.target.host_calls import (
+    ONLY_ON_HOSTS,
+    HostCall,
+    HostLibraries,
+    host_call_of,
+)
 from tracejit.backends.tvm.target.launch import Entry, Kernels, host_loop
-from tracejit.backends.tvm.target.libraries import NoLibraries
 from tracejit.backends.tvm.target.mathematics import Mathematics
 from tracejit.backends.tvm.target.memory_spaces import HostMemory
 from tracejit.backends.tvm.target.target import Progress, Target
 from tracejit.graph import Op
+from tracejit.runtime.host_op_callback import evaluate_at
 
 
 class ScalarLoops:
@@ -54,18 +61,23 @@ class ScalarLoops:
 def build(program: Program, progress: Progress | None) -> InProcess:
     """Every kernel as a function of C; nothing is kept."""
     program.check()
-    text = "\n".join([PREAMBLE, *map(function, program.kernels)])
+    calls = {kernel.name: host_call_of(kernel) for kernel in program.kernels}
+    compiled = [kernel for kernel in program.kernels if calls[kernel.name] is None]
+    called: dict[str, str] = {}
+    kernels_text = [function(kernel, called) for kernel in compiled]
+    text = "\n".join([PREAMBLE, *called.values(), *kernels_text])
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder, "kernels.c"), Path(folder, "kernels.so")
         source.write_text(text, encoding="utf-8")
         flags = ["-std=gnu11", "-O0", "-fwrapv", "-fno-strict-aliasing", "-shared", "-fPIC"]
         subprocess.run(["cc", *flags, source, "-o", library, "-lm"], check=True)
         loaded = ctypes.CDLL(str(library))
-    kernels = {}
-    for kernel in program.kernels:
-        compiled = loaded[kernel.name]
-        compiled.argtypes = [ctypes.c_void_p] * len(kernel.parameters)
-        kernels[kernel.name] = compiled
+    kernels: dict[str, Callable[..., object]] = {
+        name: partial(_called, call) for name, call in calls.items() if call is not None
+    }
+    for kernel in compiled:
+        kernels[kernel.name] = native = loaded[kernel.name]
+        native.argtypes = [ctypes.c_void_p] * len(kernel.parameters)
     artifact = Artifact(
         program.inputs,
         program.outputs,
@@ -77,6 +89,11 @@ def build(program: Program, progress: Progress | None) -> InProcess:
     return InProcess(launch(program, kernels), artifact)
 
 
+def _called(call: HostCall, *addresses: int) -> None:
+    """Computes a kernel that is a call of the host."""
+    evaluate_at(call.text, *(addresses[number] for number in call.parameters))
+
+
 def launch(program: Program, kernels: Kernels) -> Entry:
     return host_loop(program, kernels, HostMemory())
 
@@ -86,7 +103,7 @@ PLAIN = Target(
     Limits(),
     ScalarLoops(),
     Mathematics(NAMES),
-    NoLibraries(),
+    HostLibraries(ONLY_ON_HOSTS),
     HostMemory(),
     build,
     launch,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tracejit.errors import UnsupportedError
 from tracejit.shapes import (
     AnyShape,
     ElementType,
@@ -20,8 +21,6 @@ LeafShape = Shape | TokenShape
 
 _TYPES = {
     ElementType.PRED: "i1",
-    ElementType.F8E4M3FN: "f8E4M3FN",
-    ElementType.F8E5M2: "f8E5M2",
     ElementType.BF16: "bf16",
     ElementType.C64: "complex<f32>",
     ElementType.C128: "complex<f64>",
@@ -50,7 +49,11 @@ def element_type_text(element_type: ElementType) -> str:
     if known is not None:
         return known
     name = str(element_type)
-    return {"s": "i", "u": "ui"}.get(name[0], name[0]) + name[1:]
+    if element_type.is_integral and element_type.bits == 1:
+        raise UnsupportedError(f"to_stablehlo: the dialect has no {name}; its i1 is pred")
+    if element_type.is_floating:
+        return name[:2] + name[2:].upper()
+    return {"s": "i", "u": "ui"}[name[0]] + name[1:]
 
 
 def type_text(shape: LeafShape) -> str:

@@ -1,6 +1,6 @@
-"""Each collective op as messages: to whom a device sends which of its elements, and from whom.
+"""Collective ops as messages: a rule for each op lists a device's sends and receives.
 
-A rule yields transfers, each of which must end before the rule goes on. Numbers are reduced in the
+A rule yields transfers; each transfer must end before the rule goes on. Numbers are reduced in the
 order of the group by the device that owns the part, so that sums are those of the interpreter bit
 for bit, on any number of devices and whatever carries the messages.
 """

@@ -122,7 +122,7 @@ class MPICommunicator(Communicator):
                 self._sent.append((request, text))
 
     def wait_for_announcements(self, seconds: float) -> bool:
-        """Whether all other ranks have announced a state within so many seconds."""
+        """Whether all other ranks announce a state within ``seconds``."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self._listen()

@@ -59,7 +59,7 @@ class ThreadCommunicator(Communicator):
     def exchange(
         self, tag: str, sends: Parts, receives: Parts, is_message: bool = False
     ) -> Transfer:
-        """Messages of which the receiver copies the bytes, out of the sender's memory."""
+        """Messages whose bytes the receiver copies from the sender's memory."""
         sent = []
         with self._world.changed:
             for target, array in sends:

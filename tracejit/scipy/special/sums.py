@@ -41,7 +41,14 @@ def _number(x: Any) -> Tracer:
 def logsumexp(
     a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
 ) -> Any:
-    """log(sum(b * exp(a))) without overflow; with ``return_sign`` also the sum's sign."""
+    """log(sum(b * exp(a))) without overflow; with ``return_sign`` also the sum's sign.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tj.scipy.special.logsumexp([0.0, 1.0]).round(4)
+    np.float64(1.3133)
+    """
     x = _number(a)
     scale = None if b is None else as_array(b)
     if scale is not None:
@@ -69,7 +76,14 @@ def logsumexp(
 
 @implements(scipy_special.softmax)
 def softmax(x: Any, axis: Axis = None) -> Any:
-    """exp(x) / sum(exp(x)) along ``axis``, by default over all elements."""
+    """exp(x) / sum(exp(x)) along ``axis``, by default over all elements.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tj.scipy.special.softmax([0.0, 1.0]).round(4)
+    array([0.2689, 0.7311])
+    """
     array = _number(x)
     powers = np.exp(array - array.max(axis, keepdims=True))
     return powers / powers.sum(axis, keepdims=True)
@@ -77,7 +91,14 @@ def softmax(x: Any, axis: Axis = None) -> Any:
 
 @implements(scipy_special.log_softmax)
 def log_softmax(x: Any, axis: Axis = None) -> Any:
-    """The logarithm of `softmax`."""
+    """The logarithm of `softmax`.
+
+    Raises `ArgumentError` for what is no array of numbers and `DimensionError` for an axis that
+    the array lacks.
+
+    >>> tj.scipy.special.log_softmax([0.0, 1.0]).round(4)
+    array([-1.3133, -0.3133])
+    """
     array = _number(x)
     top = array.max(axis, keepdims=True)
     shifted = array - np.where(np.isfinite(top), top, 0)
@@ -86,7 +107,13 @@ def log_softmax(x: Any, axis: Axis = None) -> Any:
 
 @implements(scipy_special.softplus)
 def softplus(x: Any) -> Any:
-    """log(1 + exp(x))."""
+    """log(1 + exp(x)).
+
+    Raises `ArgumentError` for arguments that it does not take.
+
+    >>> tj.scipy.special.softplus([0.0, 1.0]).round(4)
+    array([0.6931, 1.3133])
+    """
     return np.logaddexp(0, x)
 
 
@@ -100,7 +127,13 @@ def _refuse_exact(name: str, exact: Any) -> None:
 
 @implements(scipy_special.comb)
 def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:
-    """How many ways there are to choose k of N things; 0 unless 0 <= k <= N."""
+    """How many ways there are to choose k of N things; 0 unless 0 <= k <= N.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.scipy.special.comb(5, 2).round(4)
+    np.float64(10.0)
+    """
     _refuse_exact("comb", exact)
     n, chosen = as_array(N), as_array(k)
     if repetition:
@@ -113,7 +146,13 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
 
 @implements(scipy_special.perm)
 def perm(N: Any, k: Any, exact: bool = False) -> Any:
-    """How many ordered choices of k of N things there are; 0 unless 0 <= k <= N."""
+    """How many ordered choices of k of N things there are; 0 unless 0 <= k <= N.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.scipy.special.perm(5, 2).round(4)
+    np.float64(20.0)
+    """
     _refuse_exact("perm", exact)
     n, chosen = as_array(N), as_array(k)
     usual = (chosen <= n) & (n >= 0) & (chosen >= 0)
@@ -123,7 +162,13 @@ def perm(N: Any, k: Any, exact: bool = False) -> Any:
 
 @implements(scipy_special.factorial)
 def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
-    """gamma(n + 1); 0 for negative numbers."""
+    """gamma(n + 1); 0 for negative numbers.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.scipy.special.factorial([3, 5]).round(4)
+    array([  6., 120.])
+    """
     _refuse_exact("factorial", exact)
     if extend != "zero":
         raise AttributeValueError(f"factorial: extend must be 'zero', not {extend!r}")
@@ -134,7 +179,13 @@ def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
 
 @implements(scipy_special.polygamma)
 def polygamma(n: Any, x: Any) -> Any:
-    """The derivative of order ``n`` of digamma: whole numbers from 0 on, x > 0 for n > 0."""
+    """The derivative of order ``n`` of digamma: whole numbers from 0 on, x > 0 for n > 0.
+
+    Raises `ArgumentError` for what is no array of numbers.
+
+    >>> tj.lax.polygamma(1, np.array([1.0, 2.0])).round(4)
+    array([1.6449, 0.6449])
+    """
     order, at = _floats("polygamma", n, x)
 
     def slope(order: Term, at: Term) -> Term:
@@ -152,7 +203,14 @@ def _polygamma(order: Term, at: Term) -> Term:
 
 @implements(scipy_special.zeta)
 def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
-    """Riemann's zeta function, or with ``q`` the one of Hurwitz, for x > 1 and q >= 0."""
+    """Riemann's zeta function, or with ``q`` the one of Hurwitz, for x > 1 and q >= 0.
+
+    Raises `ArgumentError` for what is no array of numbers and `ShapeError` for shapes that do
+    not fit.
+
+    >>> tj.lax.zeta(np.array([2.0, 3.0]), 1.0).round(4)
+    array([1.6449, 1.2021])
+    """
     if q is None:
         (only,) = _floats("zeta", x)
         return finish("zeta", riemann(only).value, out)
@@ -162,7 +220,15 @@ def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
 
 @implements(scipy_special.multigammaln)
 def multigammaln(a: Any, d: int) -> Any:
-    """The logarithm of the gamma function of ``d`` dimensions, for a > (d - 1) / 2."""
+    """The logarithm of the gamma function of ``d`` dimensions, for a > (d - 1) / 2.
+
+    Raises `ArgumentError` for what is no array of numbers, `AttributeValueError` for an option
+    or a size out of range and `ConcretizationError` for an option that is unknown while
+    tracing.
+
+    >>> tj.scipy.special.multigammaln(3.0, 2).round(4)
+    np.float64(1.5502)
+    """
     if d < 1 or int(d) != d:
         raise AttributeValueError(f"multigammaln: d must be a positive whole number, not {d}")
     x = _number(a)
@@ -174,7 +240,13 @@ def multigammaln(a: Any, d: int) -> Any:
 
 @implements(scipy_special.bernoulli, creates=True)
 def bernoulli(n: int) -> Any:
-    """The Bernoulli numbers from 0 to a known ``n``."""
+    """The Bernoulli numbers from 0 to a known ``n``.
+
+    Raises `ArgumentError` for arguments that it does not take.
+
+    >>> tj.scipy.special.bernoulli(4).round(4)
+    array([ 1.    , -0.5   ,  0.1667,  0.    , -0.0333])
+    """
     if isinstance(n, Tracer):
         raise ArgumentError("bernoulli: n decides the result's size and must be known")
     return adopted(scipy_special.bernoulli(n))

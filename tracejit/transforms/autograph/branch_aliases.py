@@ -12,6 +12,7 @@ from tracejit.shapes import Shape
 from tracejit.trace.may_alias import Way, read_along, share_parts, written
 from tracejit.trace.tracer import Tracer
 from tracejit.trace.views import Path, Reshape
+from tracejit.transforms.autograph.optional import without_flags
 from tracejit.transforms.autograph.values import attached
 
 Originals = dict[int, tuple[Tracer, Tracer]]
@@ -81,7 +82,7 @@ def note(value: Any, old: Sequence[Tracer], found: Sequence[tuple[Candidate, Ins
 
     ``old`` are the arrays of before the branches: what these are is known.
     """
-    leaves = tree.leaves(value)
+    leaves = tree.leaves(without_flags(value))
     for candidate, condition in found:
         made, other = leaves[candidate.leaf], candidate.other
         if not isinstance(made, Tracer) or made.is_scalar or made.base is not None:

@@ -12,20 +12,30 @@ from tracejit.errors import ConcretizationError
 from tracejit.graph import Instruction
 from tracejit.lax.control import chosen_body
 from tracejit.ops import elementwise_unary
+from tracejit.sources import source_of
 from tracejit.trace.affine_bounds import assuming
 from tracejit.trace.body import Body, record_body
+from tracejit.trace.boolean_indexing import Masked
 from tracejit.trace.convert import PYTHON_SCALARS, converted
 from tracejit.trace.tracer import Tracer
 from tracejit.transforms.autograph.branch_aliases import Originals, candidates, note, originals
 from tracejit.transforms.autograph.hidden_writes import require_kept, with_hidden_writes
+from tracejit.transforms.autograph.optional import (
+    UnboundError,
+    Undefined,
+    fail,
+    narrowed,
+    settled,
+    without_flags,
+)
 from tracejit.transforms.autograph.parts import Action, Get, Put
 from tracejit.transforms.autograph.values import (
+    NO_VALUE,
     Final,
     Leaf,
     Merged,
     NoValue,
     Place,
-    Undefined,
     fresh,
     in_branch,
     is_in_branch,
@@ -33,8 +43,11 @@ from tracejit.transforms.autograph.values import (
     is_same,
     is_unknown,
     leaf_of,
+    lose_masked,
     require_one_name,
+    require_own_masked,
     seen_through,
+    start_of_part,
     truth,
     unchanged,
     written_back,
@@ -78,10 +91,12 @@ def _record_branches(
 ) -> None:
     before = get()
     branches = [_Branch(action, get, put, before, names) for action in (body, orelse)]
-    bodies = []
+    bodies, seen = [], []
     for branch, holds in zip(branches, (True, False), strict=True):
-        with assuming(selector, holds):
+        with assuming(selector, holds), settled(selector, holds):
             bodies.append(record_body(branch, "a branch of if", []))
+            seen.append([narrowed(value) for value in before])
+    _leave_out_failing(branches)
     merged = Merged()
     opposite = elementwise_unary.not_(selector)
     values: list[Any] = []
@@ -98,7 +113,9 @@ def _record_branches(
         if all(way.is_same for way in ways):
             values.append(before[number])
             continue
-        trees = [before[number] if way.is_same else way.value for way in ways]
+        trees = [
+            kept[number] if way.is_same else way.value for way, kept in zip(ways, seen, strict=True)
+        ]
         leaves = [
             _leaves(value, None if way.is_same else side)
             for value, way, side in zip(trees, ways, bodies, strict=True)
@@ -137,8 +154,12 @@ def _record_branches(
         made_of = written_back(before[number], filled, in_place, kept) if is_changed else value
         after.append(made_of)
     put(after)
+    for branch in branches:
+        lose_masked(branch.lost)
     old = [leaf for branch in branches for _, leaf in branch.originals.values()]
-    for value, found in zip(after, may_be, strict=True):
+    for name, value, found, *ways in zip(names, after, may_be, *finals, strict=True):
+        if not isinstance(value, Undefined | NoValue):
+            _require_aligned(name, value, ways)
         conditions = [
             (one, condition if place is None else made[place].instruction)
             for one, condition, place in found
@@ -146,11 +167,35 @@ def _record_branches(
         note(value, old, conditions)
 
 
+def _leave_out_failing(branches: Sequence[_Branch]) -> None:
+    """Gives the variables of a branch that always fails no values. Raises the error of two."""
+    for branch, other in (branches, branches[::-1]):
+        if branch.error is not None:
+            if other.error is not None:
+                raise branch.error
+            none = Final(False, False, NO_VALUE)
+            branch.finals = [final if final.is_same else none for final in other.finals]
+
+
 def _kept_by_all(ways: Sequence[Any]) -> Any:
     """For each leaf whether it is kept on all ways; None where these are different trees."""
     if not ways or any(tree.structure(way) != tree.structure(ways[0]) for way in ways):
         return None
     return tree.map(lambda *marks: all(marks), *ways)
+
+
+def _require_aligned(name: str, value: Any, ways: Sequence[Final]) -> None:
+    """Raises `ConcretizationError` for an array in trees that differ between branches: which array
+    it may be is not known.
+    """
+    count = len(tree.leaves(without_flags(value)))
+    for way in ways:
+        if way.held and len(way.held) != count:
+            if any(isinstance(leaf, Tracer) and not leaf.is_scalar for leaf in way.held):
+                raise ConcretizationError(
+                    f"if: {name} has arrays in other places after one branch than after the "
+                    f"other; give each its place, or None, before"
+                )
 
 
 def _is_place(value: Any) -> bool:
@@ -170,6 +215,8 @@ class _Branch:
         self._action, self._get, self._put, self._before = action, get, put, before
         self._names = names
         self.finals: list[Final] = []
+        self.error: Exception | None = None
+        self.lost: list[tuple[Masked, str]] = []
         self.originals: Originals = {}
 
     def __call__(self) -> list[Any]:
@@ -185,18 +232,33 @@ class _Branch:
             held = [tree.map(_itself, value) for value in copies]
             self._put(copies)
         versions = [copy.version if isinstance(copy, Tracer) else 0 for copy in copies]
-        with in_branch():
-            self._action()
+        begun = start_of_part(self._before)
+        try:
+            with in_branch():
+                self._action()
+        except (UnboundError, TypeError, AttributeError) as error:
+            if not isinstance(error, UnboundError):
+                if "NoneType" not in str(error):
+                    raise
+                error.args = (f"{error} ({source_of(error)})",)
+            # A variable without a value was used, which Python finds where the branch runs.
+            require_kept("if")
+            fail(error)
+            self.error = error
+            return []
         require_kept("if")
+        left = self._get()
+        self.lost = require_own_masked("if", self._names, self._before, copies, left, begun)
         results: list[Any] = []
-        ends = zip(copies, versions, held, self._get(), strict=True)
-        for copy, version, before, value in ends:
-            leaves = tree.leaves(value)
+        ends = zip(copies, versions, held, left, strict=True)
+        for copy, version, before, end in ends:
+            value = end if end is copy else narrowed(end)
+            leaves = tree.leaves(without_flags(value))
             is_left = isinstance(value, Tracer) and value is copy and value.version == version
             if is_left or is_same(before, value):
                 self.finals.append(Final(True, False, value, held=leaves))
                 continue
-            in_place = value is copy and isinstance(value, Tracer | list | dict)
+            in_place = value is copy and isinstance(value, Tracer | Masked | list | dict)
 
             def placed(leaf: Any) -> Any:
                 if not is_numeric(leaf):

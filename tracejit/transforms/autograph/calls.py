@@ -13,6 +13,7 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.errors import ConcretizationError
+from tracejit.trace.boolean_indexing import Masked
 from tracejit.trace.convert import operand
 from tracejit.trace.int_overflow import require_exact
 from tracejit.trace.table import call as numpy_call
@@ -84,6 +85,12 @@ def _extreme(function: Any, ufunc: Any, reduction: Any) -> Any:
     return extreme
 
 
+def _length(value: Any) -> Any:
+    if isinstance(value, Masked) and not value.axis:
+        return value.count.weakened()
+    return len(value)
+
+
 def _chosen(ufunc: Any, a: Any, b: Any) -> Any:
     made = numpy_call(ufunc, a, b)
     if not (operand(a).is_weak and operand(b).is_weak):
@@ -100,5 +107,6 @@ _BUILTINS: dict[Any, Any] = {
     builtins.float: _converting(float, np.float64),
     builtins.bool: _converting(bool, np.bool_),
     builtins.min: _extreme(min, np.minimum, np.min),
+    builtins.len: _length,
     builtins.max: _extreme(max, np.maximum, np.max),
 }

@@ -48,6 +48,9 @@ def autograph(function: Callable[P, R]) -> Callable[P, R]:
 
     Raises `ArgumentError` for what is no Python function, `UnsupportedError` when its source is
     not to be had.
+
+    >>> tj.jit(tj.nn.relu, autograph=True)(-3.0)
+    np.float64(0.0)
     """
     if isinstance(function, functools.partial):
         inner = autograph(function.func)

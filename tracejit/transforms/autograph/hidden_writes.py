@@ -18,8 +18,8 @@ from typing import Any
 
 from tracejit.errors import ConcretizationError
 from tracejit.trace.object_state import MISSING, Change, Snapshot, snapshot
+from tracejit.transforms.autograph.optional import OptionalValue, Undefined
 from tracejit.transforms.autograph.parts import Action, Get, Put
-from tracejit.transforms.autograph.values import Undefined
 from tracejit.transforms.autograph.write_capture import with_arrays_lent
 
 Run = Callable[[Get, Put, tuple[str, ...]], None]
@@ -189,9 +189,15 @@ class _Variables:
 
     def require_values(self) -> None:
         """Raises `ConcretizationError` for a place that may have no value after the statement."""
-        for one in self._left if self._carried else ():
+        left = zip(self.names[self._count :], self._left, strict=True) if self._carried else ()
+        for name, one in left:
             if isinstance(one, Undefined) and one.reason:
-                raise ConcretizationError(f"{one.name} may have no value: {one.reason}")
+                raise ConcretizationError(f"{name} may have no value: {one.reason}")
+            if isinstance(one, OptionalValue) and not one.absent.is_none:
+                raise ConcretizationError(
+                    f"{name} may have no value after a statement whose condition is traced; "
+                    f"assign it before"
+                )
 
 
 def without_hidden_writes(statement: str, part: Action) -> Any:

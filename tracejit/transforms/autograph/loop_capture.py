@@ -68,28 +68,35 @@ def recorded_once(
     put: Put,
     names: tuple[str, ...],
     unbound: tuple[str, ...],
-    wanted: Sequence[Any] | None,
+    live: Sequence[str],
+    known: tuple[str | None, bool] | None,
 ) -> bool:
     """Whether the loop was recorded as one While; if not, nothing has happened.
 
-    ``wanted`` are the loop's target, if it is one variable, whether there are loops inside, and the
-    names that are read elsewhere in the function; None if the statements do more than compute.
+    The names that are ``live`` may be read after it. ``known`` are the loop's target, if it is one
+    variable, and whether there are loops inside; None if the statements do more than compute.
     """
     counting = current_counting()
-    if counting is None or wanted is None:
+    if counting is None or known is None:
         return False
-    target, is_nest, *others = wanted
+    target, is_nest = known
     steps = _steps(iterable, counting.least_of_nests if is_nest else LEAST_STEPS)
     if steps is None:
         return False
     action = body if isinstance(iterable, range) else _of_rows(iterable, body)
-    run = functools.partial(run_loop, "for", steps, goes_on, action, target=target, wanted=others)
+    run = functools.partial(run_loop, "for", steps, goes_on, action, target=target, wanted=live)
     ways = (False, True) if counting.is_asked else (False,)
     return any(_is_recorded(counting, free, run, body, get, put, names, unbound) for free in ways)
 
 
 def rest_recorded_once(
-    test: Action, body: Action, get: Get, put: Put, names: tuple[str, ...], unbound: tuple[str, ...]
+    test: Action,
+    body: Action,
+    get: Get,
+    put: Put,
+    names: tuple[str, ...],
+    unbound: tuple[str, ...],
+    live: Sequence[str],
 ) -> bool:
     """Whether the steps that are left of a ``while`` were recorded as one While.
 
@@ -99,7 +106,7 @@ def rest_recorded_once(
     counting = current_counting()
     if counting is None or not counting.is_asked or are_differentiated():
         return False
-    run = functools.partial(run_loop, "while", None, test, body, is_known=True)
+    run = functools.partial(run_loop, "while", None, test, body, wanted=live, is_known=True)
     return _is_recorded(counting, True, run, body, get, put, names, unbound)
 
 

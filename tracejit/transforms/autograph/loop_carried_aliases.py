@@ -15,7 +15,16 @@ from tracejit.graph import Instruction
 from tracejit.ops import elementwise_unary
 from tracejit.ops.layout import full
 from tracejit.shapes import ElementType, Shape
-from tracejit.trace.may_alias import Shares, Way, lose, share_parts, shares_of
+from tracejit.trace.may_alias import (
+    Shares,
+    Way,
+    aliases_of,
+    is_written,
+    lose,
+    share_parts,
+    shares_of,
+    tick,
+)
 from tracejit.trace.tracer import Tracer
 from tracejit.transforms.autograph.branch_aliases import origin
 from tracejit.transforms.autograph.values import Detached, attached
@@ -33,9 +42,8 @@ class Rotation:
         # Maps arrays to parameters: the copies themselves are written to.
         self._starts = [one.last if isinstance(one, Tracer) else None for one in entered]
         for one in self._roots():
-            mine = shares_of(one)
-            for shares in (mine, *(entry.other for entry in mine.entries)):
-                shares.is_read = False
+            shares_of(one)  # says when it is read
+        self._begun = tick()
 
     def _roots(self) -> list[Tracer]:
         """The arrays of before that a step works with copies of."""
@@ -53,8 +61,8 @@ class Rotation:
                 continue
             if not self._stays(n) and type(before) is not Detached and _is_array(before):
                 shares = before.root.shares
-                others = [] if shares is None else [one.other for one in shares.entries]
-                if shares is not None and any(one.is_read for one in (shares, *others)):
+                is_read = shares is not None and shares.read > self._begun
+                if is_read or any(one.read > self._begun for one in aliases_of(before.root)):
                     self._refuse(statement, n, "another name, which the step reads")
             for pair in aliases:
                 other = sum(pair) - n
@@ -70,9 +78,7 @@ class Rotation:
 
     def _is_written(self, number: int) -> bool:
         copy = self._entered[number]
-        if not _is_array(copy):
-            return False
-        return copy.version > 0 or (copy.shares is not None and bool(copy.shares.lost))
+        return _is_array(copy) and is_written(copy)
 
     def _stays(self, number: int) -> bool:
         return self._ends[number] is self._entered[number]
@@ -202,6 +208,9 @@ def _share(made: Tracer, other: Any, condition: Instruction | None, new: Sequenc
         return
     if made.last.array_shape == other.last.array_shape:
         _share_ways(made, way, root, (), root, condition, new)
+    else:
+        # A view of it, along which way is not known.
+        _share_ways(made, (), root, (), root, None, new)
 
 
 def _share_ways(

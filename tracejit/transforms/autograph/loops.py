@@ -37,26 +37,42 @@ from tracejit.trace.affine_bounds import (
     take_doubts,
 )
 from tracejit.trace.body import Abstract, record_body
+from tracejit.trace.boolean_indexing import Masked
 from tracejit.trace.context import are_differentiated, current_trace
 from tracejit.trace.convert import PYTHON_SCALARS
 from tracejit.trace.int_overflow import LARGEST
+from tracejit.trace.masks import is_same_mask
 from tracejit.trace.table import call as numpy_call
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.transforms.autograph.capture_policy import is_inside_counted
 from tracejit.transforms.autograph.hidden_writes import require_kept
 from tracejit.transforms.autograph.loop_carried_aliases import Rotation
+from tracejit.transforms.autograph.optional import (
+    MayBeMissing,
+    UnboundError,
+    Undefined,
+    begun,
+    conformed,
+    is_missing,
+    is_missing_from,
+    is_optional,
+)
 from tracejit.transforms.autograph.parts import Action
 from tracejit.transforms.autograph.ranges import TracedRange
 from tracejit.transforms.autograph.values import (
     Detached,
     NoValue,
-    Undefined,
     fresh,
     in_branch,
     is_numeric,
     is_same,
     is_unknown,
+    lose_masked,
+    masked_in,
+    require_equal_keys,
     require_one_name,
+    require_own_masked,
+    start_of_part,
     truth,
     unchanged,
     written_back,
@@ -68,6 +84,37 @@ _STEEP = frozenset({ACOS, ACOSH, ASIN, ATANH, CBRT, LOG, LOG1P, POW, RSQRT, SQRT
 COUNTER = "autograph_counter"
 FASTEST = 2**20
 """The most that a Python integer may grow in a step."""
+
+
+class ShortenedError(ConcretizationError):
+    """An array has a known size before a step, and one that depends on a mask after it."""
+
+    def __init__(self, statement: str, name: str) -> None:
+        super().__init__(
+            f"{statement}: the variable {name} is an array of known size before a step, and of a "
+            f"size that depends on a mask after it"
+        )
+
+
+class MasksDiffer(Exception):
+    """Elements that one mask selected are selected by ``groups`` of masks after a step."""
+
+    def __init__(self, groups: list[list[int]]) -> None:
+        super().__init__()
+        self.groups = groups
+
+
+def _alike(found: Sequence[Masked], numbers: Sequence[int]) -> list[list[int]]:
+    """The numbers in groups of one mask each."""
+    groups: list[list[int]] = []
+    for number in numbers:
+        mask = found[number].mask
+        group = next((g for g in groups if is_same_mask(found[g[0]].mask, mask)), None)
+        if group is None:
+            groups.append([number])
+        else:
+            group.append(number)
+    return groups
 
 
 class _Loop:
@@ -84,7 +131,7 @@ class _Loop:
         target: str | None = None,
         is_known: bool = False,
     ) -> None:
-        self.statement, self.steps, self.action = statement, steps, action
+        self.statement, self.steps, self.action, self.target = statement, steps, action, target
         self.is_known = is_known
         self.get, self.put, self.names = get, put, names
         self.before = get()
@@ -96,15 +143,40 @@ class _Loop:
         self.kept: dict[str, Any] = {}
         self.written: set[str] = set()
         self.rotation: Rotation | None = None
+        self.lost: list[tuple[Masked, str]] = []
+        self.settled: set[str] = set()
+        """The optional variables that each step gives a value."""
         self.carried = [n for n, value in enumerate(self.before) if _is_carried(value)]
+        found = masked_in([self.before[number] for number in self.carried])
+        self.masks = _alike(found, range(len(found)))
+        """Which elements that masks select are of one mask, by their numbers."""
 
     def enter(self, state: dict[str, Any]) -> list[Any]:
         """Gives the variables their values at the beginning of a step."""
-        values = [Undefined(n) if isinstance(v, Undefined) else v for n, v in self._named()]
+        values = [Undefined(n) if isinstance(v, Undefined) else _again(v) for n, v in self._named()]
         for number in self.carried:
             values[number] = fresh(state[self.names[number]])
+        self._share_masks([values[number] for number in self.carried])
         self.put(values)
         return values
+
+    def _share_masks(self, values: Sequence[Any]) -> None:
+        """Gives elements that one mask selects one mask again."""
+        found = masked_in(values)
+        for first, *others in self.masks:
+            for one in others:
+                found[one].become(Masked(found[one].whole, found[first].mask, 0))
+
+    def _require_masks(self, left: Sequence[Any]) -> None:
+        """Raises `ShortenedError` where a mask has shortened an array, and `MasksDiffer` where one
+        mask has become two."""
+        for number in self.carried:
+            if len(masked_in([left[number]])) != len(masked_in([self.before[number]])):
+                raise ShortenedError(self.statement, self.names[number])
+        found = masked_in([left[number] for number in self.carried])
+        groups = [part for group in self.masks for part in _alike(found, group)]
+        if groups != self.masks:
+            raise MasksDiffer(groups)
 
     def _named(self) -> list[tuple[str, Any]]:
         return list(zip(self.names, self.before, strict=True))
@@ -114,6 +186,7 @@ class _Loop:
         entered = self.enter(state)
         held = [tree.map(_itself, value) for value in entered]
         rotation = self._rotation([held[number] for number in self.carried])
+        begun = start_of_part(self.before)
         with in_branch(), self.counting_of(state):
             if self.steps is None:
                 self.action()
@@ -122,17 +195,30 @@ class _Loop:
             self._require_small(state)
             self._require_tame()
         require_kept(self.statement)
-        left = self.get()
+        ends = self.get()
+        self.settled = {
+            name
+            for (name, start), value in zip(self._named(), ends, strict=True)
+            if is_optional(start) and not is_missing_from(value, start.value)
+        }
+        left = [
+            conformed(value, start) if number in self.carried else value
+            for number, (value, start) in enumerate(zip(ends, self.before, strict=True))
+        ]
+        self._require_masks(left)
+        carried = [[each[n] for n in self.carried] for each in (self.before, entered, left)]
+        names = [self.names[n] for n in self.carried]
+        self.lost = require_own_masked(
+            self.statement, names, carried[0], carried[1], carried[2], begun
+        )
         self._require_bound(state, left)
         made = {}
         for number, (name, start) in enumerate(self._named()):
             value = left[number]
             if number in self.carried:
-                if isinstance(value, Undefined):
-                    raise ConcretizationError(
-                        f"{self.statement}: the variable {name} may have no value after a step"
-                        + (f": {value.reason}" if value.reason else "")
-                    )
+                if is_missing_from(value, start):
+                    raise MayBeMissing(self.statement, name)
+                require_equal_keys(self.statement, name, start, value)
                 same = is_same(entered[number], value)
                 in_place = same or value is entered[number]
                 self.in_place[name] = self.in_place.get(name, True) and in_place
@@ -140,6 +226,9 @@ class _Loop:
                 self.written |= set() if same and is_same(held[number], value) else {name}
                 made[name] = value
             elif not _is_local(start) and not _is_equal(start, value):
+                if is_missing_from(value, start) and _is_carried(value):
+                    raise MayBeMissing(self.statement, name)
+                require_equal_keys(self.statement, name, start, value)
                 raise ArgumentError(
                     f"{self.statement}: the variable {name} is {start!r} before a step and "
                     f"{value!r} after it; only arrays and numbers can change in a loop on traced "
@@ -201,7 +290,7 @@ class _Loop:
         chosen = [one for one in own if one.op is SELECT and not is_counted(one.operands[0])]
         if chosen and any(one.op in _STEEP for one in own):
             raise ConcretizationError(
-                f"{self.statement}: chooses elements, and has steep functions, of which the "
+                f"{self.statement}: chooses elements, and has steep functions, whose "
                 f"derivative is safe only step by step"
             )
 
@@ -300,6 +389,11 @@ def _is_carried(value: Any) -> bool:
     return bool(leaves) and all(is_numeric(leaf) for leaf in leaves)
 
 
+def _again(value: Any) -> Any:
+    """The value; in containers of their own, which a step may change, where there are some."""
+    return tree.map(_itself, value) if isinstance(value, list | dict) else value
+
+
 def _itself(leaf: Any) -> Any:
     return leaf
 
@@ -348,8 +442,34 @@ def run_loop(
     ``while`` runs, its numbers are looked at as those of a known range. Raises `ArgumentError`,
     `ShapeError` or `ElementTypeError` where a carried variable changes its tree, shape or dtype.
     """
-    made = _Loop(statement, steps, action, get, put, names, target, is_known)
-    _give_value(made, [name for name in wanted if name != target])
+    before = get()
+    missing = [name for name, value in zip(names, before, strict=True) if is_missing(value)]
+    asked = [name for name in missing if name in wanted and name != target]
+    masks: list[list[int]] | None = None
+    while True:
+        made = _Loop(statement, steps, action, get, put, names, target, is_known)
+        made.masks = made.masks if masks is None else masks
+        try:
+            _run(made, asked, test, first)
+            return
+        except MasksDiffer as error:
+            masks = error.groups
+            put(before)
+        except (MayBeMissing, UnboundError) as error:
+            if error.variable not in names or error.variable in asked:
+                raise
+            asked.append(error.variable)
+            put(before)
+
+
+def _run(made: _Loop, wanted: Sequence[str], test: Action | None, first: Any) -> None:
+    """Records the loop. The variables ``wanted`` get a value, or a flag that says whether they do.
+
+    Raises `MayBeMissing` or `UnboundError` for another that needs one.
+    """
+    statement, steps, names, is_known = made.statement, made.steps, made.names, made.is_known
+    target = made.target
+    _give_value(made, wanted)
     init = {names[number]: made.before[number] for number in made.carried}
     if steps is not None:
         init[COUNTER] = steps.start
@@ -367,13 +487,14 @@ def run_loop(
         return inside if test is None else numpy_call(np.logical_and, inside, going)
 
     title = f"the body of {statement}"
-    before = get()
+    before = made.get()
     if steps is not None and steps.known is not None and test is None and are_differentiated():
         # Its derivative keeps what every step has made; that of a While makes it again.
         final = repeated(_Function(made.step), init, len(steps.known), title)
     else:
         condition = f"the test of {statement}"
         final = loop(_Function(goes_on), _Function(made.step), init, condition, title)
+    made._share_masks([final[names[number]] for number in made.carried])
     written = [name for name in names if made.in_place.get(name) and name in made.written]
     require_one_name(statement, names, before, written)
     after: list[Any] = []
@@ -389,7 +510,11 @@ def run_loop(
             after.append(Undefined(name, f"{reason}; assign it before"))
         else:
             after.append(start)
-    put(after)
+    does_run = steps is not None and steps.known and test is None
+    settled = [does_run and name in made.settled for name in names]
+    pairs = zip(after, settled, strict=True)
+    made.put([value.value if is_there else value for value, is_there in pairs])
+    lose_masked(made.lost)
     if made.rotation is not None:
         leaves = tree.leaves([after[number] for number in made.carried])
         made.rotation.note(leaves, _ran(steps, first))
@@ -409,14 +534,15 @@ def _ran(steps: TracedRange | None, first: Any) -> Instruction | None:
 
 
 def _give_value(made: _Loop, wanted: Sequence[str]) -> None:
-    """Zeros of the kind that a ``return`` inside the loop gives, found by one recording.
+    """Gives variables that have no value before the loop one of the kind that a step makes.
 
-    The same for variables without a value before it that are ``wanted`` after it.
+    One recording finds the kinds. A ``return`` inside the loop has zeros; variables that are
+    ``wanted`` are optional.
     """
     waiting = [
         n
         for n, value in enumerate(made.before)
-        if isinstance(value, NoValue) or (isinstance(value, Undefined) and made.names[n] in wanted)
+        if isinstance(value, NoValue) or made.names[n] in wanted
     ]
     if not waiting:
         return
@@ -442,8 +568,13 @@ def _give_value(made: _Loop, wanted: Sequence[str]) -> None:
     before = list(made.before)
     for number, value in zip(waiting, found, strict=True):
         if _is_carried(value):
-            before[number] = tree.map(lambda _: _zero(next(kinds)), value)
-            made.carried = sorted([*made.carried, number])
+            zero = tree.map(lambda _: _zero(next(kinds)), value)
+            is_return = isinstance(before[number], NoValue)
+            name = made.names[number]
+            before[number] = zero if is_return else begun(name, before[number], zero)
+            made.carried = sorted({*made.carried, number})
+        elif made.names[number] in wanted and _is_carried(before[number]):
+            before[number] = begun(made.names[number], before[number], value)
     made.before = tuple(before)
     made.put(before)
 

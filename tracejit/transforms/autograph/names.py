@@ -57,7 +57,7 @@ def _assigned(
             found.add(node.id)
         elif written and isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
             base: ast.expr = node
-            while isinstance(base, ast.Subscript | ast.Attribute):
+            while isinstance(base, ast.Subscript):  # an object's attribute is no variable
                 base = base.value
             if isinstance(base, ast.Name):
                 found.add(base.id)

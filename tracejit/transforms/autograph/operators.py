@@ -15,6 +15,7 @@ from tracejit.trace.table import call as numpy_call
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.transforms.autograph.branches import if_
 from tracejit.transforms.autograph.hidden_writes import without_hidden_writes
+from tracejit.transforms.autograph.optional import narrowed, settled
 from tracejit.transforms.autograph.parts import Action
 from tracejit.transforms.autograph.values import NO_VALUE, dtype_kind, is_unknown, truth
 
@@ -24,7 +25,7 @@ def and_(first: Any, *others: Action) -> Any:
     value = first
     for other in others:
         if is_unknown(value):
-            right = without_hidden_writes("and", other)
+            right = _speculated(value, True, "and", other)
             value = _combined(value, right, np.logical_and)
         elif value:
             value = other()
@@ -38,13 +39,19 @@ def or_(first: Any, *others: Action) -> Any:
     value = first
     for other in others:
         if is_unknown(value):
-            right = without_hidden_writes("or", other)
+            right = _speculated(value, False, "or", other)
             value = _combined(value, right, np.logical_or)
         elif not value:
             value = other()
         else:
             return value
     return value
+
+
+def _speculated(left: Any, holds: bool, statement: str, other: Action) -> Any:
+    """``other()``, which counts only where ``left`` holds, or does not."""
+    with settled(truth(left, statement), holds, is_speculative=True):
+        return narrowed(without_hidden_writes(statement, other))
 
 
 def _combined(left: Any, right: Any, function: Any) -> Any:
@@ -105,7 +112,7 @@ def compare(operators: tuple[str, ...], first: Any, *others: Action) -> Any:
     """``first < second() < third()``, each worked out once."""
     left, value = first, True
     for name, other in zip(operators, others, strict=True):
-        right = without_hidden_writes("and", other) if is_unknown(value) else other()
+        right = _speculated(value, True, "and", other) if is_unknown(value) else other()
         compared = _COMPARISONS.get(name) or getattr(operator, name)
         result = compared(left, right)
         value = result if value is True else and_(value, functools.partial(_same, result))

@@ -27,6 +27,13 @@ class TracedRange:
                 shown = Abstract.of(limit).shape if is_numeric(limit) else type(limit).__name__
                 raise ElementTypeError(f"range: its limits must be integers, not {shown}")
         self.start, self.stop, self.step, self.known = start, stop, step, known
+        self.peeled = 0
+
+    def rest(self) -> TracedRange:
+        """The range behind its first number, which is recorded in front of the loop."""
+        made = TracedRange(self.start + self.step, self.stop, self.step)
+        made.peeled = self.peeled + 1
+        return made
 
     @staticmethod
     def of(first: Any, *others: Any) -> TracedRange:

@@ -8,11 +8,11 @@ both. Lines stay what they were.
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Sequence
 from typing import TypeVar
 
 from tracejit.transforms.autograph.exits import RUNTIME, Exits, later, name, none_of, runtime
+from tracejit.transforms.autograph.liveness import LIVE, note_live
 from tracejit.transforms.autograph.names import (
     GENERATOR,
     arguments_of,
@@ -56,7 +56,6 @@ class Rewriter(ast.NodeTransformer):
         self._first = ""
         self._state: set[str] = set()
         self._own: set[str] = set()
-        self._read: Counter[str] = Counter()
         self._declared: dict[str, type[ast.Global | ast.Nonlocal]] = {}
 
     def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
@@ -71,7 +70,7 @@ class Rewriter(ast.NodeTransformer):
         for statement in body:
             ast.fix_missing_locations(statement)
         self._declared = declared(body)
-        self._read = _read(body)
+        note_live(body)
         mine = bound(body) | arguments_of(node.args)
         self._own = mine - set(self._declared)
         self._state = {
@@ -143,12 +142,13 @@ class Rewriter(ast.NodeTransformer):
             *self._access(number, names, node),
         ]
         given = [later(self.visit(test)), *self._parts(number, ("body", "get", "set"))]
-        return [*made, self._call("while_", [*given, *unbound, quiet], node)]
+        live = self._live(names, node)
+        return [*made, self._call("while_", [*given, *unbound, live, quiet], node)]
 
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
         names = self._shared(assigned([node]))
         unbound = self._names(names, [node])
-        wanted = self._wanted(names, node)
+        live, target = self._live(names, node), self._target(node)
         number = self._number()
         item = f"autograph_item_{number}"
         first = ast.copy_location(ast.Assign([node.target], name(item)), node.target)
@@ -162,7 +162,7 @@ class Rewriter(ast.NodeTransformer):
             *self._access(number, names, node),
         ]
         given = [self.visit(node.iter), goes_on, *self._parts(number, ("body", "get", "set"))]
-        return [*made, self._call("for_", [*given, *unbound, wanted], node)]
+        return [*made, self._call("for_", [*given, *unbound, live, target], node)]
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         message: ast.expr = ast.Constant(None)
@@ -211,6 +211,11 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
+        if len(node.ops) == 1 and isinstance(node.ops[0], ast.Is | ast.IsNot):
+            if isinstance(node.comparators[0], ast.Constant) and node.comparators[0].value is None:
+                asked = self._replaced("is_none", [node.left], node)
+                is_negated = isinstance(node.ops[0], ast.IsNot)
+                return self._replaced("not_", [asked], node) if is_negated else asked
         is_simple = len(node.ops) == 1 and not isinstance(node.ops[0], ast.In | ast.NotIn)
         if is_simple or contains(node.comparators, ast.NamedExpr):
             return node
@@ -288,39 +293,31 @@ class Rewriter(ast.NodeTransformer):
             ast.Tuple([ast.Constant(one) for one in some], ast.Load()) for some in (names, unbound)
         ]
 
-    def _wanted(self, names: Sequence[str], loop: ast.For) -> ast.expr:
-        """The target of a loop, if it is one name that the range alone gives values to, whether
-        loops are inside, and the names that are read outside of it.
+    def _target(self, loop: ast.For) -> ast.expr:
+        """The target of a loop, if it is one name that the range alone gives values to, and
+        whether loops are inside.
 
         None for a loop that does more than compute.
         """
         if not is_quiet([loop], self._own, self._declared):
             return ast.Constant(None)
-        inside = _read([loop])
-        found = [one for one in names if self._read[one] > inside[one]]
         target = loop.target.id if isinstance(loop.target, ast.Name) else None
         if target in bound(loop.body) or getattr(loop, "autograph_leaving", []):
             # Its last value is another than the last of the range.
             target = None
-        is_nest = contains(loop.body, ast.For, ast.While)
-        values: list[str | bool | None] = [target, is_nest, *found]
+        values: list[str | bool | None] = [target, contains(loop.body, ast.For, ast.While)]
         return ast.Tuple([ast.Constant(one) for one in values], ast.Load())
+
+    def _live(self, names: Sequence[str], loop: ast.For | ast.While) -> ast.expr:
+        """Those of the names that may be read after the loop."""
+        live = getattr(loop, LIVE)
+        return ast.Tuple([ast.Constant(one) for one in names if one in live], ast.Load())
 
     def _call(self, function: str, given: list[ast.expr], at: ast.stmt) -> ast.stmt:
         return _on_first_line(ast.Expr(ast.Call(runtime(function), given, [])), at)
 
     def _replaced(self, function: str, given: list[ast.expr], at: ast.expr) -> ast.expr:
         return _on_first_line(ast.Call(runtime(function), given, []), at)
-
-
-def _read(statements: Sequence[ast.stmt]) -> Counter[str]:
-    """How often each name is read, in functions inside as well."""
-    return Counter(
-        node.id
-        for statement in statements
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    )
 
 
 def _on_first_line(made: N, at: ast.stmt | ast.expr) -> N:

@@ -14,8 +14,6 @@ import numpy as np
 
 from tracejit.callbacks import callback
 from tracejit.errors import ConcretizationError
-from tracejit.ops.layout import full
-from tracejit.shapes import ElementType, Shape
 from tracejit.trace.tracer import lift
 from tracejit.transforms.autograph.branches import if_
 from tracejit.transforms.autograph.calls import call
@@ -26,14 +24,18 @@ from tracejit.transforms.autograph.loop_capture import (
     require_quiet,
     rest_recorded_once,
 )
-from tracejit.transforms.autograph.loops import run_loop
+from tracejit.transforms.autograph.loops import ShortenedError, run_loop
 from tracejit.transforms.autograph.operators import and_, compare, contains, either, not_, or_
+from tracejit.transforms.autograph.optional import (
+    Undefined,
+    fail,
+    is_none,
+)
 from tracejit.transforms.autograph.parts import Action, Get, Put
 from tracejit.transforms.autograph.ranges import TracedRange
 from tracejit.transforms.autograph.values import (
     NO_VALUE,
     NoValue,
-    Undefined,
     is_in_branch,
     is_unknown,
     truth,
@@ -43,6 +45,10 @@ from tracejit.transforms.autograph.values import (
 UNROLLED = 16
 """The most steps of a ``while``, and of a known range with a traced ``break``, that are recorded
 one by one.
+"""
+PEELED = 2
+"""The most steps that are recorded in front of a loop whose arrays a mask shortens: the first
+shortens the arrays of before, the second those that are made in a step.
 """
 
 
@@ -61,23 +67,37 @@ def while_(
     put: Put,
     names: tuple[str, ...],
     unbound: tuple[str, ...],
+    live: tuple[str, ...],
     is_quiet: bool = False,
 ) -> None:
     """``while test(): body()``; recorded from where ``test()`` is unknown.
 
+    The names that are ``live`` may be read after it.
+
     The same where many steps are known, and nobody notices because the loop ``is_quiet``.
     """
+    peeled = 0
     for step in itertools.count():
         condition = test()
         if is_unknown(condition):
             truth(condition, "while")
-            run = functools.partial(run_loop, "while", None, test, body, first=condition)
-            with_hidden_writes(run, (test, body), get, put, names, unbound)
-            return
+            run = functools.partial(
+                run_loop, "while", None, test, body, wanted=live, first=condition
+            )
+            try:
+                with_hidden_writes(run, (test, body), get, put, names, unbound)
+                return
+            except ShortenedError:
+                if peeled == PEELED:
+                    raise
+            # Behind the first step arrays have the sizes that they have behind all others.
+            peeled += 1
+            if_(condition, body, _nothing, get, put, names, unbound)
+            continue
         if not condition:
             return
         if is_quiet and step == UNROLLED:
-            if rest_recorded_once(test, body, get, put, names, unbound):
+            if rest_recorded_once(test, body, get, put, names, unbound, live):
                 return
         body()
 
@@ -90,23 +110,40 @@ def for_(
     put: Put,
     names: tuple[str, ...],
     unbound: tuple[str, ...],
-    wanted: tuple[Any, ...] | None = None,
+    live: tuple[str, ...],
+    known: tuple[str | None, bool] | None = None,
 ) -> None:
     """``for item in iterable: body(item)``, as long as ``goes_on()``; as for `recorded_once`."""
-    if recorded_once(iterable, goes_on, body, get, put, names, unbound, wanted):
+    if recorded_once(iterable, goes_on, body, get, put, names, unbound, live, known):
         return
     if isinstance(iterable, TracedRange):
-        run = functools.partial(run_loop, "for", iterable, goes_on, body)
-        with_hidden_writes(run, (goes_on, body), get, put, names, unbound)
+        run = functools.partial(run_loop, "for", iterable, goes_on, body, wanted=live)
+        try:
+            with_hidden_writes(run, (goes_on, body), get, put, names, unbound)
+        except ShortenedError:
+            if iterable.peeled == PEELED:
+                raise
+            condition = iterable.goes_on(iterable.start)
+            first = functools.partial(body, iterable.start)
+            if_(condition, first, _nothing, get, put, names, unbound)
+            for_(iterable.rest(), goes_on, body, get, put, names, unbound, live)
         return
+    peeled = 0
     for position, item in enumerate(iterable):
         condition = True if goes_on is None else goes_on()
         if is_unknown(condition):
             if isinstance(iterable, range) and len(iterable) - position > UNROLLED:
                 rest = TracedRange(item, iterable.stop, iterable.step)
-                run = functools.partial(run_loop, "for", rest, goes_on, body, first=condition)
-                with_hidden_writes(run, (goes_on, body), get, put, names, unbound)
-                return
+                run = functools.partial(
+                    run_loop, "for", rest, goes_on, body, wanted=live, first=condition
+                )
+                try:
+                    with_hidden_writes(run, (goes_on, body), get, put, names, unbound)
+                    return
+                except ShortenedError:
+                    if peeled == PEELED:
+                        raise
+                peeled += 1
             if_(condition, functools.partial(body, item), _nothing, get, put, names, unbound)
             continue
         if not condition:
@@ -143,15 +180,11 @@ def raise_(error: Action, cause: Action | None = None) -> None:
     if is_in_branch():
         if is_inside_counted():
             require_quiet(callback)
-        callback(functools.partial(_raise, made), lift(full(Shape(ElementType.PRED), True)))
+        fail(made)
         return
     if cause is None:
         raise made
     raise made from cause()
-
-
-def _raise(error: BaseException | type[BaseException], _: np.ndarray) -> None:
-    raise error.with_traceback(None) if isinstance(error, BaseException) else error
 
 
 def returned(value: Any, flag: Any) -> Any:
@@ -176,6 +209,7 @@ __all__ = [
     "either",
     "for_",
     "if_",
+    "is_none",
     "not_",
     "or_",
     "peek",

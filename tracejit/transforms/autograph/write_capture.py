@@ -34,6 +34,7 @@ class _Lent:
         self._before = get()
         roots = {id(array) for array in arrays}
         self._seen = [_detached(roots, value) for value in self._before]
+        self._entered: Sequence[Any] = self._before
         self._shown = [n for n in range(len(names)) if n not in kept]
         self._owned = [array.state for array in arrays]
         self._given = [_value_of(array) for array in arrays]
@@ -43,8 +44,12 @@ class _Lent:
 
     def get(self) -> tuple[Any, ...]:
         """The values of the variables, and of the arrays as arrays of their own."""
-        mine = zip(self._get(), self._before, self._seen, strict=True)
-        values = [seen if value is before else value for value, before, seen in mine]
+        mine = zip(self._get(), self._before, self._entered, self._seen, strict=True)
+        # A step enters with copies: what is the array itself again has been bound to it.
+        values = [
+            seen if value is before and entered is before else value
+            for value, before, entered, seen in mine
+        ]
         states = zip(self._arrays, self._given, self._versions, strict=True)
         arrays = (
             given if array.version == version else _value_of(array)
@@ -58,6 +63,7 @@ class _Lent:
         whole = list(self._before)
         for number, value in zip(self._shown, values[:count], strict=True):
             whole[number] = attached(value)
+        self._entered = whole
         self._put(whole)
         trace = current_trace()
         assert trace is not None

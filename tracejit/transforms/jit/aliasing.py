@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.errors import ArgumentError, UnsupportedError
+from tracejit.passes.input_layouts import Order, order_of_array
 from tracejit.runtime.donation import are_apart, overlapping
 from tracejit.trace.tracer import Tracer
 
@@ -47,15 +48,22 @@ def is_row_major(leaf: object) -> bool:
     return not isinstance(leaf, np.ndarray) or leaf.flags.c_contiguous
 
 
-def require_row_major(leaves: Sequence[Any], describe: Callable[[int], str]) -> None:
-    """Raises `UnsupportedError` for an array that does not lie in memory row by row."""
-    for number, leaf in enumerate(leaves):
-        if not is_row_major(leaf):
+def orders_in_memory(leaves: Sequence[Any], describe: Callable[[int], str]) -> tuple[Order, ...]:
+    """The order in which each leaf lies in memory; none where all lie row by row.
+
+    Raises `UnsupportedError` for an array that has gaps.
+    """
+    if all(map(is_row_major, leaves)):
+        return ()
+    orders = tuple(None if is_row_major(leaf) else order_of_array(leaf) for leaf in leaves)
+    for number, (leaf, order) in enumerate(zip(leaves, orders, strict=True)):
+        if order is None and not is_row_major(leaf):
             raise UnsupportedError(
-                f"{describe(number)} does not lie in memory row by row, and the function asks for "
-                f"the order of memory (order='K' or 'A', or a write through ravel or reshape); "
-                f"pass np.ascontiguousarray(x), or write the order, 'C' or 'F'"
+                f"{describe(number)} has gaps in memory, and the function asks for the order of "
+                f"memory (order='K' or 'A', or a write through ravel or reshape); pass "
+                f"np.ascontiguousarray(x), or write the order, 'C' or 'F'"
             )
+    return orders
 
 
 def require_apart(

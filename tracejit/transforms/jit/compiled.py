@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracejit import hlo
 from tracejit.backends.target import Target
 from tracejit.errors import ArgumentError
 from tracejit.graph import Module
 from tracejit.loading import load, supplied
-from tracejit.transforms.jit.hooks import Executable, optimized_module
+from tracejit.transforms.jit.hooks import Executable, optimized_text
 
 if TYPE_CHECKING:
+    from tracejit.backends.export_report import ExportReport
     from tracejit.runtime.explaining import Report
     from tracejit.runtime.memory_analysis import MemoryAnalysis
     from tracejit.transforms.export import Function
@@ -76,7 +77,7 @@ class CompiledProgram(Counted):
 
         It has ops that only the compiler knows, such as FirstSorted.
         """
-        return hlo.to_text(optimized_module(self.module, self._target))
+        return optimized_text(self.module, self._target)
 
     def explain(self, *args: Any, measure: bool = False, **kwargs: Any) -> Report:
         """The kernels, the ops fused into each, its bytes and flops, and its bottleneck; print it.
@@ -112,19 +113,23 @@ class CompiledProgram(Counted):
         gradients: bool = False,
         threads: int | None = None,
         target: str | None = None,
-    ) -> None:
-        """Writes a shared library that needs neither Python nor TVM: see `docs/ahead_of_time.md`.
+        objects: Sequence[str | os.PathLike[str]] = (),
+        libraries: Sequence[str | os.PathLike[str]] = (),
+    ) -> ExportReport:
+        """Writes a library that needs neither Python nor TVM, and says how large its parts are: a
+        shared one, or a static one for a path that ends in ``.a``. See `docs/ahead_of_time.md`.
 
         ``header`` is a header for C, ``python`` a module for Python without this package, ``name``
         the function's, by default that of the file. With ``gradients`` a second function,
         ``name_value_and_grad``, returns the gradients too. Donated arguments are not written over.
-        ``target`` is another processor than the function is compiled for.
+        ``target`` is another processor than the function is compiled for. ``objects`` and
+        ``libraries`` define the functions of compiled libraries that it calls.
 
         Raises `ArgumentError` for a name that C does not allow, `UnsupportedError` for what only
         Python can compute, `DerivativeError` where there is no gradient, `CompilationError` without
         a C compiler, and `OSError` for a file that cannot be written.
         """
-        load("tracejit.transforms.export").export(
+        report: ExportReport = load("tracejit.transforms.export").export(
             self._function(),
             path,
             header=header,
@@ -133,4 +138,7 @@ class CompiledProgram(Counted):
             gradients=gradients,
             threads=threads,
             target=self._target if target is None else replace(self._target, name=target),
+            objects=objects,
+            libraries=libraries,
         )
+        return report

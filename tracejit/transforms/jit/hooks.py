@@ -44,7 +44,7 @@ Planner = Callable[[Module, Target], int]
 """``planner(module, target)``: bytes of memory that the compiled module takes, all together."""
 
 
-Optimizer = Callable[[Module, Target], Module]
+Optimizer = Callable[[Module, Target], str]
 """``optimizer(module, target)``: the graph that machine code is written from."""
 
 
@@ -130,7 +130,7 @@ def use_optimizer(optimizer: Optimizer) -> None:
     _Installed.optimizer = staticmethod(optimizer)
 
 
-def optimized_module(module: Module, target: Target) -> Module:
-    """The module after all passes of the target's compiler."""
+def optimized_text(module: Module, target: Target) -> str:
+    """The module after all passes of the target's compiler, as HLO text."""
     assert _Installed.optimizer is not None, "no compiler is installed"
     return _Installed.optimizer(module, target)

@@ -149,6 +149,9 @@ def jit(
     `MemoryBudgetError`, with the least that can be reached, for a budget that is too small, and
     `CompilationError` where the compiler fails, which a call of a ``tiered`` function does once it
     is known.
+
+    >>> tj.jit(lambda x, y: x @ y + 1)(np.ones((2, 3)), np.ones(3))
+    array([4., 4.])
     """
 
     def compiled(

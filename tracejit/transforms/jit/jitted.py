@@ -19,7 +19,7 @@ from tracejit.backends.target import Target
 from tracejit.errors import ArgumentError
 from tracejit.graph import mark
 from tracejit.loading import load, supplied
-from tracejit.passes.input_layouts import in_memory_order
+from tracejit.passes.input_layouts import Order, in_memory_order
 from tracejit.runtime.locks import ProcessLock
 from tracejit.runtime.progress import reported
 from tracejit.shapes import Shape
@@ -32,7 +32,7 @@ from tracejit.trace.tracer import Tracer, lift
 from tracejit.tracebacks import api_boundary, hide_internal_frames
 from tracejit.transforms.disabling import PLAIN_THREADS
 from tracejit.transforms.jit import trace_limit
-from tracejit.transforms.jit.aliasing import Twins, require_apart, require_row_major, twins
+from tracejit.transforms.jit.aliasing import Twins, orders_in_memory, require_apart, twins
 from tracejit.transforms.jit.arguments import (
     abstract_of,
     as_shape,
@@ -271,31 +271,40 @@ class JitFunction(Generic[P, R]):
             *((p, static_key(v, self._static_name(p))) for p, v in call.static_args.items()),
             *((k, static_key(v, self._static_name(k))) for k, v in call.static_kwargs.items()),
         )
-        full_key = (call.structure, tuple(keys), static)
+        full_key: tuple[Hashable, ...] = (call.structure, tuple(keys), static)
         version = self._versions.get(full_key)
         if version is None:
             if current_trace() is not None:
                 # What the function closes over may belong to the running trace.
                 return self._inline(call)
             version = self._made_version(full_key, call)
+        orders: tuple[Order, ...] = ()
         if version.asks_order:
-            require_row_major(leaves, lambda n: self._describe(call, n)())
+            orders = orders_in_memory(leaves, lambda n: self._describe(call, n)())
+            if orders:
+                full_key = (*full_key, orders)
+                version = self._made_version(full_key, call, orders=orders)
         if version.written:
             same = twins(leaves, version.written)
             require_apart(leaves, version.written, lambda n: self._describe(call, n)(), same)
             if same:
-                version = self._made_version((*full_key, tuple(same.items())), call, same)
+                version = self._made_version((*full_key, tuple(same.items())), call, same, orders)
         version.settle()
         self._latest = version.shortcut
         return version(leaves)  # type: ignore[no-any-return]
 
-    def _made_version(self, key: Hashable, call: Call, same: Twins | None = None) -> Specialization:
-        """The version with this key, compiled if it is not there; ``same`` are one array."""
+    def _made_version(
+        self, key: Hashable, call: Call, same: Twins | None = None, orders: Sequence[Order] = ()
+    ) -> Specialization:
+        """The version with this key, compiled if it is not there; ``same`` are one array.
+
+        The leaves lie in memory in these ``orders``, if there are any.
+        """
         with self._lock:
             version = self._versions.get(key)
             if version is None:
                 start = time.perf_counter()
-                version = self._compile(call, same)
+                version = self._compile(call, same, orders)
                 self._remember(key, version)
                 seconds = time.perf_counter() - start
                 earlier = tuple(record for record, _ in self._compilations)
@@ -341,7 +350,13 @@ class JitFunction(Generic[P, R]):
         name = self._parameters.name_of(which) if isinstance(which, int) else which
         return f"argument {name} of {self._title}"
 
-    def _stage(self, call: Call, leaves: Sequence[Any], same: Twins | None = None) -> Staged:
+    def _stage(
+        self,
+        call: Call,
+        leaves: Sequence[Any],
+        same: Twins | None = None,
+        memory: Sequence[Order] = (),
+    ) -> Staged:
         def assemble(values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
             if same is None:
                 return call.assemble(values)
@@ -356,6 +371,7 @@ class JitFunction(Generic[P, R]):
                 lambda number: self._describe(call, number)(),
                 self._record_numpy,
                 limit,
+                memory,
             )
 
         start = mark()
@@ -391,9 +407,11 @@ class JitFunction(Generic[P, R]):
         is_array = [isinstance(leaf, kinds) or is_device_array(leaf) for leaf in leaves]
         return [n for n, flag in enumerate(flags) if flag and is_array[n]]
 
-    def _compile(self, call: Call, same: Twins | None = None) -> Specialization:
+    def _compile(
+        self, call: Call, same: Twins | None = None, memory: Sequence[Order] = ()
+    ) -> Specialization:
         leaves = [normalised(leaf, self._describe(call, n)) for n, leaf in enumerate(call.leaves)]
-        staged = self._stage(call, leaves, same)
+        staged = self._stage(call, leaves, same, memory)
         orders = [order_of_argument(leaf) for leaf in leaves]
         module = staged.module
         mutated = self._leaves_of(self._mutated, call, leaves)
@@ -414,7 +432,7 @@ class JitFunction(Generic[P, R]):
                 orders,
                 describe,
                 improvement=improve,
-                is_of_twins=bool(same),
+                is_special=bool(same or memory),
             )
         if not self._tiered:
             executable = compile_module(module, self._target, self._check)
@@ -426,17 +444,24 @@ class JitFunction(Generic[P, R]):
                 orders,
                 describe,
                 mutated=mutated,
-                is_of_twins=bool(same),
+                is_special=bool(same or memory),
             )
         pending = begin_compiling(module, self._target)
         found = pending.poll()
         if found is not None:
             return Specialization(
-                staged, found, call, leaves, orders, describe, is_of_twins=bool(same)
+                staged, found, call, leaves, orders, describe, is_special=bool(same or memory)
             )
         interim: Executable = load("tracejit.transforms.jit.tiered").Interim(module, pending)
         return Specialization(
-            staged, interim, call, leaves, orders, describe, pending, is_of_twins=bool(same)
+            staged,
+            interim,
+            call,
+            leaves,
+            orders,
+            describe,
+            pending,
+            is_special=bool(same or memory),
         )
 
     def _inline(self, call: Call) -> R:

@@ -17,7 +17,7 @@ from tracejit.runtime.devices.execution import DevicesExecutable
 from tracejit.runtime.donation import require_donatable
 from tracejit.tracebacks import api_boundary
 from tracejit.transforms.jit.compiled import CompiledProgram, Counted
-from tracejit.transforms.jit.hooks import Executable, compile_module, optimized_module
+from tracejit.transforms.jit.hooks import Executable, compile_module, optimized_text
 from tracejit.transforms.jit.staging import Staged
 from tracejit.transforms.shape_structs import ShapeDtypeStruct
 
@@ -150,7 +150,7 @@ class Lowered(Counted):
             return writers[dialect](self.module)
         if dialect != "hlo":
             raise ArgumentError("as_text: the optimised graph is printed as HLO text only")
-        return hlo.to_text(optimized_module(self.module, self._target))
+        return optimized_text(self.module, self._target)
 
     def memory_report(self) -> MemoryReport:
         """How much memory each step needs, and what lives when it is most; print it."""

@@ -158,7 +158,12 @@ class Parameters:
 
 
 def title_of(function: Callable[..., Any]) -> str:
-    """What a function is called in messages and in graphs."""
+    """What a function is called in messages and in graphs.
+
+    Raises `ArgumentError` for what cannot be called.
+    """
+    if not callable(function):
+        raise ArgumentError(f"a function is needed, not {type(function).__name__}")
     inner = getattr(function, "func", function)
     name: str = getattr(inner, "__name__", type(inner).__name__)
     return name

@@ -60,8 +60,8 @@ class Specialization:
     Where the program is ``pending``, ``executable`` answers until it is there. ``improvement``
     makes a better one of it, given arrays to measure both on. The leaves ``mutated`` are written
     over where that can be; copies of them, which are among the results, where not.
-    ``is_of_twins``: some leaves are the same array. The leaves ``written`` must share no memory
-    with others.
+    ``is_special``: it is for some leaves of its key alone, which are the same array or lie in
+    another order in memory. The leaves ``written`` must share no memory with others.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Specialization:
         pending: Pending | None = None,
         improvement: Callable[..., Executable] | None = None,
         mutated: Collection[int] = (),
-        is_of_twins: bool = False,
+        is_special: bool = False,
     ) -> None:
         self._staged = staged
         self._describe = describe
@@ -94,9 +94,8 @@ class Specialization:
         self._structure = call.structure
         self._static_args = call.static_args
         # A shortcut answers None for arguments of another kind, so a result must not be None.
-        self._has_shortcut = (
-            not call.static_kwargs and bool(staged.structure.num_leaves) and not is_of_twins
-        )
+        may_be_none = getattr(staged.structure.type, "may_be_none", not staged.structure.num_leaves)
+        self._has_shortcut = not (call.static_kwargs or may_be_none or is_special)
         arrays = sum(isinstance(leaf, np.ndarray) for leaf in leaves)
         self.written = staged.written if arrays > 1 else ()
         self.asks_order = staged.asks_order

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import gc
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,10 +15,14 @@ from tracejit.errors import ArgumentError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.ops.constants import elements_of, tuple_
 from tracejit.ops.control import CALL
+from tracejit.passes.input_layouts import Order
+from tracejit.system.garbage import collecting_garbage_later
 from tracejit.targets import calls_back
 from tracejit.trace.body import Abstract, require_own
+from tracejit.trace.boolean_indexing import Masked
 from tracejit.trace.context import Bounds, Limit, Trace
 from tracejit.trace.convert import PYTHON_SCALARS, as_instruction
+from tracejit.trace.memory_order import Layout
 from tracejit.trace.object_state import snapshot, warn_of_moves
 from tracejit.trace.recording import recording
 from tracejit.trace.tracer import Tracer
@@ -131,8 +133,15 @@ def _assembled(
     return tree.unflatten(structure, leaves)
 
 
+def _is_masked(value: Any) -> bool:
+    return isinstance(value, Masked)
+
+
 def outputs_of(result: Any, title: str) -> tuple[tuple[Output, ...], Structure]:
     """The results of a function that is being traced. Raises `ArgumentError` for other things."""
+    for leaf in tree.leaves(result, is_leaf=_is_masked):
+        if _is_masked(leaf):
+            leaf.__array__()  # which says that it is none
     leaves, structure = tree.flatten(result)
     outputs = []
     for number, leaf in enumerate(leaves):
@@ -151,21 +160,6 @@ def outputs_of(result: Any, title: str) -> tuple[tuple[Output, ...], Structure]:
     return tuple(outputs), structure
 
 
-@contextmanager
-def collecting_garbage_later() -> Iterator[None]:
-    """Pauses the cyclic garbage collector while many long-lived objects are allocated.
-
-    Traces and kernels under construction are such.
-    """
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
-
-
 def stage(
     function: Callable[..., Any],
     title: str,
@@ -174,8 +168,12 @@ def stage(
     describe: Callable[[int], str],
     record_numpy: bool = True,
     limit: Limit | None = None,
+    orders: Sequence[Order] = (),
 ) -> Staged:
     """Runs ``function`` once on abstract arrays.
+
+    The arguments lie in memory in these ``orders``, if there are any; else row by row, as far as is
+    known.
 
     ``assemble`` makes its positional and keyword arguments from one value per entry of
     ``arguments``; ``describe`` names an entry for errors. Writes of the function to its arguments
@@ -190,6 +188,9 @@ def stage(
             tracers.append(
                 Tracer(made, trace, is_weak=argument.is_weak, is_scalar=argument.is_scalar)
             )
+        for tracer, order in zip(tracers, orders, strict=False):
+            if not tracer.is_scalar:
+                tracer.lay(Layout(tuple(range(tracer.ndim)) if order is None else order, True))
         args, kwargs = assemble(tracers)
         recorded = recording(function) if record_numpy else function
         before = snapshot(function, only_moving=True)

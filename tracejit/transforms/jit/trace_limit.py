@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.graph import Module
 from tracejit.loading import load
-from tracejit.sources import is_internal
+from tracejit.sources import is_internal, warn
 from tracejit.trace.context import Limit, LongTraceError
 from tracejit.transforms.jit.staging import Staged
 from tracejit.traversal import called_computations, instructions
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 LONGEST = 1024
 """The most instructions of a trace that is recorded without searching for loops."""
+LONGEST_WITHOUT_SOURCE = 16384
+"""The most instructions of a trace that is recorded without a word where loops cannot be searched.
+"""
 LEAST_OF_NESTS = (4, 2)
 """How many steps a loop around loops must have to be recorded once; the second where the trace is
 still long.
@@ -86,17 +89,31 @@ def staged(
     """
     others: list[Function] = []
     asked: list[bool] = []
+    is_readable = True
 
     def more() -> float:
+        nonlocal is_readable
+        if not is_readable:
+            name = getattr(function, "__qualname__", repr(function))
+            warn(
+                f"jit of {name}: {LONGEST_WITHOUT_SOURCE:,} operations are recorded so far, since "
+                f"loops of Python are recorded step by step where the source of {name} cannot be "
+                "read; define it in a file or in a notebook, or write the loop with lax.fori_loop",
+                RuntimeWarning,
+            )
+            return math.inf
         reachable = load("tracejit.transforms.autograph.reachable")
         asked.append(asked[0] if asked else reachable.may_loop(function))
         if not asked[0] and not reachable.is_looping(staged.__code__):
             return float(LONGEST << len(asked) - 1)
+        other = rewritten()
+        if other is None:
+            is_readable = False
+            return float(LONGEST_WITHOUT_SOURCE)
         if not load("tracejit.transforms.autograph").keeps_to_itself(function):
             return math.inf
-        other = rewritten()
-        others.extend([] if other is None else [other])
-        return 0 if others else math.inf
+        others.append(other)
+        return 0
 
     try:
         return record(function, Limit(LONGEST, more))

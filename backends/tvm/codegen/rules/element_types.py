@@ -11,7 +11,12 @@ from tracejit.backends.tvm.analysis.element_rules import (
     on_scalars,
     pointwise,
 )
-from tracejit.backends.tvm.codegen.rules.elementwise import element_type_of, not_equal, unsigned
+from tracejit.backends.tvm.codegen.rules.elementwise import (
+    element_type_of,
+    low_bits,
+    not_equal,
+    unsigned,
+)
 from tracejit.backends.tvm.ir.affine import Affine, Index
 from tracejit.backends.tvm.ir.complex import Complex
 from tracejit.backends.tvm.ir.dtypes import memory_dtype, register_dtype
@@ -89,12 +94,11 @@ def reduce_precision(instruction: Instruction, operand: Value) -> Value:
     """Rounds the mantissa in the bits, then replaces values out of the exponent's range by inf or
     0.
 
-    fp8 is rounded within f16, which holds every fp8 value and an infinity.
+    A small float is rounded within a type that holds all its values and an infinity.
     """
-    element_type = element_type_of(instruction)
-    held = ElementType.F16 if element_type.bits == 8 else element_type
+    held = element_type_of(instruction).embedding
     width, dtype = held.bits, unsigned(held)
-    mantissa = _MANTISSA_BITS[held]
+    mantissa = held.float_format.mantissa_bits
     bias = (1 << (width - 2 - mantissa)) - 1
     exponent_bits = instruction.attributes["exponent_bits"]
     mantissa_bits = instruction.attributes["mantissa_bits"]
@@ -120,14 +124,6 @@ def reduce_precision(instruction: Instruction, operand: Value) -> Value:
     return tirx.Select(is_nan, operand, from_memory_bits(magnitude | sign, held))
 
 
-_MANTISSA_BITS = {
-    ElementType.BF16: 7,
-    ElementType.F16: 10,
-    ElementType.F32: 23,
-    ElementType.F64: 52,
-}
-
-
 @on_scalars.attach(BITCAST_CONVERT_TYPE)
 def bitcast_convert_scalar(instruction: Instruction, operand: Value) -> Value:
     """Between types of one width: scalars have no dimension for parts."""
@@ -148,13 +144,13 @@ def bitcast_convert_type(scope: Scope, instruction: Instruction, indices: Sequen
             return from_memory_bits(memory_bits(value, old), new)
 
         return scope.map(same_width, scope.value(operand, indices))
-    wide = f"uint{max(old.bits, new.bits)}"
+    wide = unsigned(max(old, new, key=lambda element_type: element_type.bits))
     if old.bits > new.bits:
 
         def part(value: Value, number: Value) -> Value:
             shift = tirx.Cast(wide, number) * const(new.bits, wide)
             low = tirx.Cast(unsigned(new), memory_bits(value, old) >> shift)
-            return from_memory_bits(_clear(low, new), new)
+            return from_memory_bits(low_bits(low, new), new)
 
         number = scope.number(indices[-1], ElementType.U32)
         return scope.map(part, scope.value(operand, indices[:-1]), number)
@@ -170,12 +166,8 @@ def bitcast_convert_type(scope: Scope, instruction: Instruction, indices: Sequen
     return scope.map(joined, *(scope.value(operand, [*indices, Affine(n)]) for n in range(count)))
 
 
-def _clear(bits: Expr, element_type: ElementType) -> Expr:
-    return bits & const(15, "uint8") if element_type.bits == 4 else bits
-
-
 def memory_bits(value: Value, element_type: ElementType) -> Expr:
-    """The bits of the value in memory, as an unsigned integer; four-bit ones with clear top."""
+    """The bits of the value in memory, as an unsigned integer; those it lacks are clear."""
     return reinterpret(unsigned(element_type), encode(value, element_type))
 
 

@@ -26,7 +26,7 @@ def element_type_of(instruction: Instruction) -> ElementType:
 
 
 def unsigned(element_type: ElementType) -> str:
-    """The unsigned register type of an integer's width (eight bits for four-bit integers)."""
+    """The unsigned register type of an integer's width, of eight bits for narrower ones."""
     return f"uint{max(element_type.bits, 8)}"
 
 
@@ -206,9 +206,14 @@ def atan2(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
 
 
 def _bits(value: Expr, element_type: ElementType) -> Expr:
-    """An integer's bits as an unsigned register; a four-bit one's upper half is clear."""
-    made = reinterpret(unsigned(element_type), value)
-    return made & const(15, "uint8") if element_type.bits == 4 else made
+    """An integer's bits as an unsigned register, in which all others are clear."""
+    return low_bits(reinterpret(unsigned(element_type), value), element_type)
+
+
+def low_bits(bits: Expr, element_type: ElementType) -> Expr:
+    """An unsigned register of the type's width, cleared of the bits that its elements lack."""
+    width = element_type.bits
+    return bits & const((1 << width) - 1, "uint8") if width < 8 else bits
 
 
 def _shifted(
@@ -243,7 +248,8 @@ def shift_right_arithmetic(instruction: Instruction, lhs: Value, rhs: Value) -> 
     amount = tirx.min(_bits(rhs, element_type), const(element_type.bits - 1, dtype))
     signed = dtype.replace("uint", "int")
     value = reinterpret(signed, lhs)
-    if element_type is ElementType.U4:
-        value = (value << const(4, "int8")) >> const(4, "int8")
+    if element_type.bits < 8 and not element_type.is_signed:
+        unused = const(8 - element_type.bits, "int8")
+        value = (value << unused) >> unused
     made = value >> reinterpret(signed, amount)
     return reinterpret(register_dtype(element_type), made)

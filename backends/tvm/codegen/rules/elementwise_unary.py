@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tracejit.backends.tvm.analysis.element_rules import Value, pointwise
-from tracejit.backends.tvm.codegen.rules.elementwise import element_type_of, unsigned
+from tracejit.backends.tvm.codegen.rules.elementwise import element_type_of, low_bits, unsigned
 from tracejit.backends.tvm.ir import complex_mathematics, mathematics
 from tracejit.backends.tvm.ir.complex import Complex
 from tracejit.backends.tvm.ir.dtypes import register_dtype
@@ -134,7 +134,7 @@ def population_count(instruction: Instruction, operand: Value) -> Value:
 @pointwise.attach(ops.CLZ)
 def clz(instruction: Instruction, operand: Value) -> Value:
     bits, dtype, back = _bits(instruction, operand)
-    unused = 4 if element_type_of(instruction).bits == 4 else 0
+    unused = max(8 - element_type_of(instruction).bits, 0)
     count = mathematics.clz(bits, dtype) - const(unused, dtype)
     return reinterpret(back, count)
 
@@ -143,7 +143,5 @@ def _bits(instruction: Instruction, operand: Expr) -> tuple[Expr, str, str]:
     """An integer's bits as an unsigned register, that register's type, and the integer's own."""
     element_type = element_type_of(instruction)
     dtype = unsigned(element_type)
-    bits = reinterpret(dtype, operand)
-    if element_type.bits == 4:
-        bits = bits & const(15, "uint8")
+    bits = low_bits(reinterpret(dtype, operand), element_type)
     return bits, dtype, register_dtype(element_type)

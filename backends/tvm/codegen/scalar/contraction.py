@@ -20,6 +20,18 @@ from tracejit.shapes import ElementType
 
 @scalar.attach(DOT_GENERAL)
 def dot_general(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    total = as_reduction(instruction)
+    product, initial = total.operands
+    part = Combination([product], [initial], total.attributes["to_apply"])
+    kept = instruction.array_shape.dimensions
+    over = product.array_shape.dimensions[len(kept) :]
+    return combined(
+        frame, [part], kept, over, lambda at, along: [*at, *along], [instruction], results
+    )
+
+
+def as_reduction(instruction: Instruction) -> Instruction:
+    """The Reduce, over the last dimensions, of all products that a DotGeneral adds."""
     lhs, rhs = instruction.operands
     given = instruction.attributes
     kind = instruction.array_shape.element_type
@@ -38,10 +50,4 @@ def dot_general(frame: Frame, instruction: Instruction, results: Results) -> Stm
 
     left = spread(lhs, "lhs", range(batch, batch + rows))
     right = spread(rhs, "rhs", range(batch + rows, len(kept)))
-    total = reduce_sum(mul(left, right), inner)
-    product, initial = total.operands
-    part = Combination([product], [initial], total.attributes["to_apply"])
-    over = [sizes[d] for d in inner]
-    return combined(
-        frame, [part], kept, over, lambda at, along: [*at, *along], [instruction], results
-    )
+    return reduce_sum(mul(left, right), inner)

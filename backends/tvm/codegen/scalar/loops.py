@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
@@ -45,9 +45,3 @@ def store_results(
         made = emitter.store(target, address, value, root.array_shape.element_type)
         written += made if isinstance(made, list) else [made]
     return written
-
-
-def scoped(emitter: Emitter, body: Callable[[Emitter], Sequence[Stmt]]) -> list[Stmt]:
-    """What ``body`` returns, after all that the emitter has collected for it."""
-    made = body(emitter)
-    return [*emitter.allocations, *emitter.statements, *made]

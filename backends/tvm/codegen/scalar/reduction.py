@@ -1,24 +1,23 @@
-"""Reduce and ReduceWindow: one accumulator for each result, element after element."""
+"""Reduce: one accumulator for each result, element after element; Sort and TopK."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tracejit.backends.tvm.analysis.element_rules import Value
+from tracejit.backends.tvm.analysis.sort_keys import precedes
 from tracejit.backends.tvm.codegen.access_analysis import Accesses
-from tracejit.backends.tvm.codegen.emitter import Emitter
-from tracejit.backends.tvm.codegen.kernel_frame import Frame, memory_buffer
-from tracejit.backends.tvm.codegen.loop_nest import Space, merge, nest, settle
+from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import Results, anchors_of
-from tracejit.backends.tvm.codegen.scalar.loops import scoped, store_results
+from tracejit.backends.tvm.codegen.scalar.accumulators import Accumulators, accumulated
+from tracejit.backends.tvm.codegen.scalar.elements import Elements
+from tracejit.backends.tvm.codegen.scalar.merge_sort import merge_sort
 from tracejit.backends.tvm.codegen.scalar.table import scalar
-from tracejit.backends.tvm.codegen.stores import identity
-from tracejit.backends.tvm.ir.affine import Index, LoopVariable
-from tracejit.backends.tvm.ir.tir import AllocBuffer, Expr, Stmt, const, seq
+from tracejit.backends.tvm.ir.affine import Index
+from tracejit.backends.tvm.ir.internal_ops import FIRST_SORTED
+from tracejit.backends.tvm.ir.tir import Buffer, Stmt
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.reduction import REDUCE
-from tracejit.shapes import ElementType, Shape
+from tracejit.ops.reduction import REDUCE, SORT, TOP_K
 
 Locate = Callable[[Sequence[Index], Sequence[Index]], list[Index]]
 """From indices over the kept and the combined dimensions to those of the operands."""
@@ -33,27 +32,6 @@ class Combination:
     combine: Computation
 
 
-class Accumulators:
-    """A number for each element type, in registers; narrow floats are held as f32."""
-
-    def __init__(self, types: Sequence[ElementType]) -> None:
-        narrow = [t.is_floating and t.bits < 32 for t in types]
-        self.types = [ElementType.F32 if n else t for n, t in zip(narrow, types, strict=True)]
-        self.buffers = [memory_buffer(Shape(t, (1,)), "acc") for t in self.types]
-        self.allocations = [AllocBuffer(b) for b in self.buffers]
-
-    def read(self, emitter: Emitter) -> list[Value]:
-        zero = const(0, emitter.index_dtype)
-        pairs = zip(self.buffers, self.types, strict=True)
-        return [emitter.hold(emitter.load(b, zero, t), t) for b, t in pairs]
-
-    def write(self, emitter: Emitter, values: Sequence[Value]) -> list[Stmt]:
-        zero = const(0, emitter.index_dtype)
-        held = [emitter.hold(v, t) for v, t in zip(values, self.types, strict=True)]
-        trios = zip(self.buffers, self.types, held, strict=True)
-        return [seq(emitter.store(b, zero, v, t)) for b, t, v in trios]
-
-
 def combined(
     frame: Frame,
     parts: Sequence[Combination],
@@ -65,61 +43,40 @@ def combined(
 ) -> Stmt:
     """The kernel of reductions that combine the same elements over the dimensions ``over``."""
     frame.schedule = "scalar reduction"
-    outer, inner = Space(kept), Space(over)
-    visible = frame.inputs.without({*anchors, *(root for root, _ in results)})
-    operands = [operand for part in parts for operand in part.operands]
-    types = [operand.array_shape.element_type for operand in operands]
 
-    def ask(scope: Accesses) -> None:
-        where = locate(outer.indices, inner.indices)
-        for operand in operands:
-            scope.value(operand, where)
-        scope.known.update(anchors)
-        for root, _ in results:
-            if root not in scope.known:
-                scope.result(root, outer.indices)
-
-    accesses = settle([outer, inner], ask, visible.__contains__)
-    addresses = [*(load.address for load in accesses.loads), identity(kept)(outer.indices)]
-    positions: dict[LoopVariable, Expr] = {}
-    around, within = (
-        [axis.count(positions) for axis in merge(s.variables, addresses, accesses.opaque)]
-        for s in (outer, inner)
-    )
-    totals = Accumulators(types)
-
-    def emitter() -> Emitter:
-        return Emitter(visible, positions, uses=frame.uses, index_dtype=frame.index_dtype)
-
-    def begin(scope: Emitter) -> list[Stmt]:
-        return totals.write(scope, [scope.value(i, ()) for part in parts for i in part.initial])
-
-    def step(scope: Emitter) -> list[Stmt]:
-        where = locate(outer.indices, inner.indices)
-        before = totals.read(scope)
-        made: list[Value] = []
+    def ask(scope: Accesses, at: Sequence[Index], along: Sequence[Index]) -> None:
         for part in parts:
-            count = len(part.operands)
-            old, before = before[:count], before[count:]
-            elements = [scope.value(operand, where) for operand in part.operands]
-            new = scope.accumulate(part.combine, [*old, *elements])
-            made += new if isinstance(new, tuple) and count > 1 else [new]
-        return totals.write(scope, made)
+            for operand in part.operands:
+                scope.value(operand, locate(at, along))
+            for value in part.initial:
+                scope.value(value, ())
 
-    def finish(scope: Emitter) -> list[Stmt]:
-        for anchor, value in zip(anchors, totals.read(scope), strict=True):
-            scope.given[anchor] = scope.settled(value, anchor.array_shape.element_type)
-        return store_results(scope, results, kept, outer.indices)
+    elements = Elements(frame, kept, over, anchors, results, ask)
+    totals = [Accumulators([o.array_shape.element_type for o in p.operands]) for p in parts]
 
-    def one() -> list[Stmt]:
-        return [
-            *totals.allocations,
-            *scoped(emitter(), begin),
-            nest(within, lambda: scoped(emitter(), step), dtype=frame.index_dtype),
-            *scoped(emitter(), finish),
-        ]
+    def element() -> list[Stmt]:
+        made = [statement for total in totals for statement in total.allocations]
+        for part, total in zip(parts, totals, strict=True):
+            emitter = elements.emitter()
+            made += total.write(emitter, [emitter.value(value, ()) for value in part.initial])
+        made.append(elements.steps(step))
+        last = elements.emitter()
+        values = [value for total in totals for value in total.read(last)]
+        types = [t for part in parts for t in (o.array_shape.element_type for o in part.operands)]
+        pairs = zip(values, types, strict=True)
+        return [*made, *elements.finish([last.settled(value, t) for value, t in pairs])]
 
-    return nest(around, one, dtype=frame.index_dtype)
+    def step() -> list[Stmt]:
+        written: list[Stmt] = []
+        for part, total in zip(parts, totals, strict=True):
+            emitter = elements.emitter()
+            where = locate(elements.at, elements.over)
+            arrived = [emitter.value(operand, where) for operand in part.operands]
+            values = [*total.read(emitter), *arrived]
+            written += total.write(emitter, accumulated(part.combine, emitter, values))
+        return written
+
+    return elements.kernel(element)
 
 
 @scalar.attach(REDUCE)
@@ -148,3 +105,35 @@ def reduce(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
         [each for anchor in anchors for each in anchors_of(anchor, results)],
         results,
     )
+
+
+@scalar.attach(SORT)
+def sort(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    """A stable sort; see `codegen.scalar.merge_sort`."""
+    (dimension,) = instruction.attributes["dimensions"]
+    length = instruction.operands[0].array_shape.dimensions[dimension]
+    comparator = instruction.attributes["to_apply"]
+    pairs = [(o, target) for o, (_, target) in zip(instruction.operands, results, strict=True)]
+    return merge_sort(frame, instruction.operands, comparator, dimension, length, pairs)
+
+
+@scalar.attach(FIRST_SORTED)
+def first_sorted(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    """The first elements of a stable sort."""
+    (dimension,) = instruction.attributes["dimensions"]
+    kept = instruction.attributes["kept"]
+    comparator = instruction.attributes["to_apply"]
+    pairs = [(o, target) for o, (_, target) in zip(instruction.operands, results, strict=True)]
+    return merge_sort(frame, instruction.operands, comparator, dimension, kept, pairs)
+
+
+@scalar.attach(TOP_K)
+def top_k(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    """The beginning of a stable sort in total order, with the positions."""
+    (operand,) = instruction.operands
+    shape = operand.array_shape
+    comparator = precedes(shape.element_type, instruction.attributes["largest"])
+    (_, values), (_, places) = results
+    pairs: list[tuple[Instruction | None, Buffer]] = [(operand, values), (None, places)]
+    kept = instruction.attributes["k"]
+    return merge_sort(frame, [operand], comparator, shape.rank - 1, kept, pairs)

@@ -25,7 +25,7 @@ class Access:
 
     ``strides`` has a tuple per read (or write), with the distance in elements for a step of each
     index; None where it is not affine. ``plain``: a value is a single load, so reading it again
-    costs no more than reading a copy.
+    costs no more than reading a copy; or it is stored as it is, once.
     """
 
     strides: tuple[tuple[int, ...] | None, ...]
@@ -73,7 +73,8 @@ def writing(store: Callable[..., Any], rank: int, value: Value, index_dtype: str
     indices = [var("probe", index_dtype) for _ in range(rank)]
     statement = store(*indices, value)
     parts = len(value) if isinstance(value, tuple) else 1
-    return Access(_of_pairs(_strides(statement, tirx.BufferStore, indices), parts), plain=False)
+    plain = isinstance(statement, tirx.BufferStore) and statement.value.same_as(value)
+    return Access(_of_pairs(_strides(statement, tirx.BufferStore, indices), parts), plain)
 
 
 def _of_pairs(

@@ -83,35 +83,53 @@ class Tile:
         return loop(self.rows, lambda a: vector(width, lambda v: add(a, v)), UNROLLED)
 
     def fold(self) -> Stmt:
-        """Sum each row of the panel into its first column, by halves."""
-        arithmetic = self.arithmetic
+        """Sum each row, by halves, into the first column of the panel."""
+        arithmetic, zero = self.arithmetic, i32(0)
 
         def add(a: Expr, x: Expr, distance: int) -> Stmt:
-            far = arithmetic.load(self.panel, a, distance + x)
-            total = arithmetic.add(arithmetic.load(self.panel, a, x), far)
-            return arithmetic.store(self.panel, [a, x], total)
+            far = arithmetic.load(self.sums, a, zero, distance + x)
+            total = arithmetic.add(arithmetic.load(self.sums, a, zero, x), far)
+            return arithmetic.store(self.sums, [a, zero, x], total)
 
         def halve(a: Expr, width: int) -> Stmt:
             kept = width - width // 2
-            return vector_loop(width // 2, self.lanes, lambda x: add(a, x, kept))
+            parts = pieces(width // 2, self.columns)
+            return seq([vector(lanes, lambda x: add(a, x, kept), first) for first, lanes in parts])
 
         widths = [self.columns]
         while widths[-1] > 1:
             widths.append(widths[-1] - widths[-1] // 2)
-        return loop(self.rows, lambda a: seq([halve(a, width) for width in widths[:-1]]))
+
+        def row(a: Expr) -> Stmt:
+            total = arithmetic.load(self.sums, a, zero, zero)
+            halved = [halve(a, width) for width in widths[:-1]]
+            return seq(halved, arithmetic.store(self.panel, [a, zero], total))
+
+        return loop(self.rows, row, UNROLLED)
 
     def spill(self) -> Stmt:
         """Put the sums into ``panel[row, column]``."""
         return self.keep(lambda a, x, total: self.arithmetic.store(self.panel, [a, x], total))
 
-    def keep(self, store: Callable[[Expr, Expr, Parts], Stmt]) -> Stmt:
-        """``store(row, column, sum)`` for all sums."""
+    def keep(
+        self,
+        store: Callable[[Expr, Expr, Parts], Stmt],
+        first_column: int = 0,
+        columns: int | None = None,
+    ) -> Stmt:
+        """``store(row, column, sum)`` for ``columns`` columns from the first on; for all, by
+        default.
+        """
+        parts = pieces(self.columns if columns is None else columns, self.columns)
 
-        def move(a: Expr, u: Expr, v: Expr) -> Stmt:
-            total = self.arithmetic.load(self.sums, a, u, v)
-            return store(a, u * self.lanes + v, total)
+        def move(a: Expr, x: Expr) -> Stmt:
+            return store(a, x, self.arithmetic.load(self.sums, a, i32(0), x))
 
-        return self._unrolled(move)
+        def row(a: Expr) -> Stmt:
+            some = [(first_column + start, width) for start, width in parts]
+            return seq([vector(width, lambda x: move(a, x), start) for start, width in some])
+
+        return loop(self.rows, row, UNROLLED)
 
     def rows_of_panel(
         self,
@@ -210,15 +228,22 @@ def vector_loop(extent: int, lanes: int, body: Callable[[Expr], Stmt], start: in
     """``body(i)`` for ``extent`` i from ``start`` on, vectorised; the remainder in narrower
     vectors.
     """
+    return by_vectors(extent, lanes, lambda first, v: body(first + v), start)
+
+
+def by_vectors(extent: int, lanes: int, body: Callable[[Expr, Expr], Stmt], start: int = 0) -> Stmt:
+    """``body(first, lane)`` of all vectors of `vector_loop`, each from index ``first`` on."""
     full = extent // lanes
+
+    def whole(first: Expr, width: int) -> Stmt:
+        return vector(width, lambda v: body(first, v))
+
     statements = []
     if full:
-        statements.append(
-            loop(full, lambda q: vector(lanes, lambda v: body(q * lanes + start + v)))
-        )
-    done = full * lanes
-    for at, width in pieces(extent - done, lanes):
-        statements.append(vector(width, body, start + done + at))
+        statements.append(loop(full, lambda q: whole(q * lanes + start, lanes)))
+    done = start + full * lanes
+    for at, width in pieces(extent - full * lanes, lanes):
+        statements.append(whole(i32(done + at), width))
     return seq(statements)
 
 

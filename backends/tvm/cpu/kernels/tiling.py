@@ -57,14 +57,11 @@ _ALIASING = 4096
 """Rows this many bytes apart (or a multiple) conflict in the same sets of the L1 cache."""
 
 
-_SHARED = {(13, 2), (6, 2)}
-"""Rows and vectors of the most common tiles: of 32 registers, and of 16."""
+_PASSES = 8
+"""Rows of a product by sums of rows whose cost is that of clearing and storing the sums."""
 
 _BROAD = 1.02
 """Factor by which tiles of more than two vectors take longer than their multiply-adds."""
-
-_AS_FAST = 1.02
-"""Factor by which a tile may be slower if its code is shared."""
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -119,20 +116,6 @@ def tile_sizes(
         return cycles * (_BROAD if size.vectors > 2 else 1), size.vectors
 
     return sorted(sizes, key=cost)
-
-
-def _shared_first(m: int, n: int, sizes: list[TileSize]) -> list[TileSize]:
-    """Moves the most common tile size to the front if it is about as fast as the best.
-
-    Its routine has been compiled already, most of the time.
-    """
-    most = _AS_FAST * _tiles(m, n, sizes[0]) * sizes[0].cycles
-    shared = [
-        size
-        for size in sizes
-        if (size.rows, size.vectors) in _SHARED and _tiles(m, n, size) * size.cycles <= most
-    ]
-    return [*shared[:1], *sizes]
 
 
 def _tiles(m: int, n: int, size: TileSize) -> int:
@@ -213,15 +196,11 @@ def tiled_plan(
     ranges: int,
     threads: int,
     choices: Knobs = MODEL,
-    is_shared: bool = False,
 ) -> TiledPlan:
-    """The plan for ``threads`` threads, with the contraction split into ``ranges``.
-
-    If its code ``is_shared`` with other products, it prefers their most common choices.
-    """
+    """The plan for ``threads`` threads, with the contraction split into ``ranges``."""
     itemsize = problem.arithmetic.itemsize
     k = problem.k
-    tile, pack_left = _tile_and_packing(problem, machine, choices, is_shared)
+    tile, pack_left = _tile_and_packing(problem, machine, choices)
     column_tiles = ceil_div(problem.n, tile.columns)
     row_tiles = ceil_div(problem.m, tile.rows)
     steps = min(k, max(256, machine.l2 // (128 * itemsize)))
@@ -256,13 +235,11 @@ def tiled_plan(
 
 
 def _tile_and_packing(
-    problem: Contraction, machine: Machine, choices: Knobs, is_shared: bool
+    problem: Contraction, machine: Machine, choices: Knobs
 ) -> tuple[TileSize, bool]:
     """The register tile, and whether tiles read copies of the left operand."""
     arithmetic = problem.arithmetic
     sizes = tile_sizes(problem.m, problem.n, arithmetic, machine)
-    if is_shared:
-        sizes = _shared_first(problem.m, problem.n, sizes)
     in_place = _reads_left_in_place(problem)
     pack_left = not in_place or ceil_div(problem.n, sizes[0].columns) >= 32
     row_step = problem.left_access.step(1) * arithmetic.itemsize
@@ -368,8 +345,8 @@ def axpy_cycles(problem: Contraction, machine: Machine) -> float:
         return math.inf
     arithmetic = problem.arithmetic
     lanes = machine.lanes(arithmetic.dtype)
-    products = problem.m * ceil_div(problem.n, lanes) * problem.k * arithmetic.parts**2
-    cost = 0.6 * products
+    sums = problem.m * ceil_div(problem.n, lanes)
+    cost = 0.6 * sums * (problem.k + _PASSES) * arithmetic.parts**2
     right = problem.right_access
     if not (right.plain and right.walks(2)):
         cost += _copying(right, 2, problem.k * problem.n, arithmetic, machine)

@@ -21,8 +21,14 @@ from tracejit.backends.tvm.cpu.llvm.builder import Operand, Value
 from tracejit.backends.tvm.cpu.llvm.kinds import BOOL, INT64, MOVED, Kind
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
 from tracejit.backends.tvm.cpu.llvm.registers import Registers, UntranslatableError
-from tracejit.backends.tvm.cpu.mathematics.operations import formula_of, is_division, is_operation
+from tracejit.backends.tvm.cpu.mathematics.operations import (
+    formula_of,
+    is_division,
+    is_identity,
+    is_operation,
+)
 from tracejit.backends.tvm.cpu.mathematics.vocabulary import convert, reinterpret, select
+from tracejit.backends.tvm.cpu.objects.deinterleave_vectors import MOST_STRIDE
 from tracejit.backends.tvm.ir.tir import Buffer, Expr, tirx
 
 _DATA, _ADDRESS, _REINTERPRET, *_EXTERN = (
@@ -51,7 +57,10 @@ _ARITHMETIC: dict[type, Callable[[Any, Any], Value]] = {
     tirx.LShift: lambda a, b: a << b,
     tirx.RShift: lambda a, b: a >> b,
 }
-_OF_PLACES = frozenset((tirx.Add, tirx.Sub, tirx.Mul, tirx.Min, tirx.Max, tirx.Div, tirx.Mod))
+_FLOORED = (tirx.FloorDiv, tirx.FloorMod)
+_OF_PLACES = frozenset(
+    (tirx.Add, tirx.Sub, tirx.Mul, tirx.Min, tirx.Max, tirx.Div, tirx.Mod, *_FLOORED)
+)
 _ZEROS = ("0", "splat (i8 0)")
 # Instructions without side effects, which common subexpression elimination covers.
 _PURE = frozenset(
@@ -140,6 +149,9 @@ class Expressions(Procedure):
             return ~a, lanes
         if isinstance(e, Call):
             return self._called(e)
+        if kind in _FLOORED:
+            self.lanes = 1
+            return convert(Value(self, INT64, self._integer(e)), kind_of(e)), 1
         raise UntranslatableError
 
     def _decided(self, how: type, a: Value, b: Value) -> Value | None:
@@ -252,6 +264,8 @@ class Expressions(Procedure):
             start = self.sum(first, str(1 - lanes))
             vector = self._read(e.source, start, lanes)
             return self.shuffled(vector, vector, range(lanes - 1, -1, -1)), lanes
+        if stride > MOST_STRIDE:
+            return self._gathered(e.source, first, stride, lanes), lanes
         if stride != 2:
             raise UntranslatableError
         # Unaligned width: two overlapping vectors, the second ending with the last element.
@@ -270,6 +284,18 @@ class Expressions(Procedure):
         if key not in self._loads:
             self._loads[key] = self.get(kind, key[-1])
         return self._loads[key]
+
+    def _gathered(self, memory: Buffer, first: str, stride: int, lanes: int) -> Value:
+        """Load a vector element by element."""
+        kind = kind_named(memory.dtype)
+        self.lanes = lanes
+        vector = Value(self, kind, "poison")
+        for lane in range(lanes):
+            number = self._read(memory, self.sum(first, str(lane * stride)), 1)
+            element = f"{kind.llvm} {number.text}"
+            self.lanes = lanes
+            vector = self.emit(kind, f"insertelement {vector.typed}, {element}, i64 {lane}")
+        return vector
 
     def store(self, memory: Buffer, indices: Sequence[Expr], e: Expr) -> None:
         """Store a value to memory, or set a register buffer."""
@@ -332,6 +358,9 @@ class Expressions(Procedure):
             return self._line(e.value)
         if kind is TensorLoad and hash(e.source) in self._is_register:
             return self._counted(e), 0
+        if kind is Call and is_identity(e):
+            self.lanes = 1
+            return formula_of(e)(Value(self, INT64, self._integer(e.args[0]))).text, 0
         if kind not in _OF_PLACES:
             # LLVM's passes hoist loop-invariant loads; this translation does not.
             raise UntranslatableError
@@ -348,6 +377,8 @@ class Expressions(Procedure):
         if kind in (tirx.Min, tirx.Max):
             low, high = (a, b) if kind is tirx.Min else (b, a)
             return self.between(a, b, low, high), 0
+        if kind in _FLOORED:
+            return self.floored(a, known(b), kind is tirx.FloorMod), 0
         return self.divided(a, b, kind is tirx.Mod), 0
 
     def _counted(self, e: Any) -> str:
@@ -377,6 +408,23 @@ class Expressions(Procedure):
         if a[0] != "%" and b[0] != "%" and int(a) >= 0 and int(b) > 0:
             return str(int(a) % int(b) if rest else int(a) // int(b))
         return self._made(f"{'srem' if rest else 'sdiv'} i64 {a}, {b}")
+
+    def floored(self, a: str, b: int, rest: bool) -> str:
+        """The quotient by a literal, rounded down, or the remainder.
+
+        Raises `UntranslatableError` for a literal that is not positive.
+        """
+        if b <= 0:
+            raise UntranslatableError
+        if a[0] != "%":
+            return str(int(a) % b if rest else int(a) // b)
+        if b & (b - 1):
+            left = self._made(f"srem i64 {a}, {b}")
+            left = self.chosen(self.holds("slt", left, "0"), "i64", self.sum(left, str(b)), left)
+            return left if rest else self._made(f"sdiv i64 {self.difference(a, left)}, {b}")
+        return self._made(
+            f"and i64 {a}, {b - 1}" if rest else f"ashr i64 {a}, {b.bit_length() - 1}"
+        )
 
 
 def known(number: str) -> int:

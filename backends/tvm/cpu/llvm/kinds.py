@@ -1,4 +1,4 @@
-"""The element types that registers hold: their TVM names, LLVM types and float layouts."""
+"""Element types of LLVM values: their names in TVM, LLVM types and float layouts."""
 
 from __future__ import annotations
 

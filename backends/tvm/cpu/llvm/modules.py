@@ -13,7 +13,6 @@ from tracejit.backends.tvm.cpu.llvm.builder import module_text
 from tracejit.backends.tvm.cpu.llvm.procedures import declaration, group_of
 from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import DECLARED, TranslatedKernels
 from tracejit.backends.tvm.cpu.processor import Processor
-from tracejit.backends.tvm.ir.routine_call import RoutineCall
 from tracejit.backends.tvm.program.program import Kernel
 
 # The least number of characters that is worth another module, which costs 2 ms itself.
@@ -28,8 +27,7 @@ def kernel_texts(
     callers: Sequence[str] = (),
     declared: Sequence[str] = (),
 ) -> list[str]:
-    """Modules of the translated kernels, except procedures shared by programs, and of routine
-    calls.
+    """Modules of the translated kernels, without the procedures that programs share.
 
     Hot code is divided into up to ``most`` modules of about equal length; the first one contains
     the ``callers`` of kernels as well, which also call the ``declared`` functions.
@@ -37,12 +35,9 @@ def kernel_texts(
     functions = [*written.glue.values(), *callers]
     named = [*declared]
     for kernel in kernels:
-        name, count = kernel.name, len(kernel.parameters)
-        if kernel.direct is not None:
-            functions.append(_direct(kernel, kernel.direct))
-            name, count = kernel.direct.routine.name, len(kernel.direct.pointers) + 1
         if kernel.name not in written.kernels:
-            named.append(f"declare i32 @{name}({', '.join(['ptr'] * count)})")
+            pointers = ", ".join(["ptr"] * len(kernel.parameters))
+            named.append(f"declare i32 @{kernel.name}({pointers})")
     code = [*written.code.values()]
     pieces = _pieces([text for text in code if group_of(text) is None], most)
     if not pieces:
@@ -86,25 +81,6 @@ def _unoptimised(function: str) -> str:
     """A function with attributes that skip optimisation, in a module of optimised ones."""
     head, brace, body = function.partition(") {\n")
     return f"{head}) noinline optnone {{\n{body}" if brace else function
-
-
-def _direct(kernel: Kernel, direct: RoutineCall) -> str:
-    """The kernel that calls a routine with its numbers, which are a constant array."""
-    words = ", ".join(f"i64 {number}" for number in direct.numbers)
-    numbers = f"@{kernel.name}_numbers"
-    count = len(kernel.parameters)
-    places = direct.places(kernel.parameters)
-    pointers = ["ptr null" if place is None else f"ptr %p{place}" for place in places]
-    call = f"call i32 @{direct.routine.name}({', '.join([*pointers, f'ptr {numbers}'])})"
-    return "\n".join(
-        [
-            f"{numbers} = private constant [{len(direct.numbers)} x i64] [{words}]",
-            f"define i32 @{kernel.name}({', '.join(f'ptr %p{n}' for n in range(count))}) {{",
-            f"  %status = {call}",
-            "  ret i32 %status",
-            "}",
-        ]
-    )
 
 
 def _declarations(functions: Iterable[str]) -> list[str]:

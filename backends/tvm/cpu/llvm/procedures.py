@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 
 from tracejit.backends.tvm.cpu.llvm.builder import Function, Value, literal, module_text
 from tracejit.backends.tvm.cpu.llvm.kinds import FLOAT32, Kind
-from tracejit.backends.tvm.ir.contracts import Contract, Region, declare
+from tracejit.backends.tvm.ir.contracts import Accesses, Contract, Region, declare
 from tracejit.backends.tvm.ir.tir import Evaluate, Expr, Stmt, importing, tirx
 
 GROUP = "tracejit-group"
@@ -64,6 +64,10 @@ class Procedure(Function):
         """Say what a call reads and writes, for the verifier; see `Contract`."""
         contract = Contract(tuple(self._names), reads, writes, permutes, scratch, counts)
         declare(self.name, contract)
+
+    def accesses(self, statement: Accesses) -> None:
+        """Say what a call reads and writes as a loop nest; see `Contract`."""
+        declare(self.name, Contract(tuple(self._names), (), (), accesses=statement))
 
     def _made(self, instruction: str) -> str:
         (name,) = self.fresh("%n")
@@ -133,16 +137,6 @@ class Procedure(Function):
     def put(self, value: Value, address: str) -> None:
         kind = value.kind
         self._lines.append(f"  store {value.typed}, ptr {address}, align {kind.bits // 8}")
-
-    def everywhere(self, kind: Kind, address: str) -> Value:
-        """Load a number and broadcast it to all lanes."""
-        number = f"load {kind.llvm}, ptr {address}, align {kind.bits // 8}"
-        if self.lanes == 1:
-            return self.emit(kind, number)
-        vector, first = self.type(kind), f"{kind.llvm} {self._made(number)}"
-        single = self._made(f"insertelement {vector} poison, {first}, i64 0")
-        lanes = f"<{self.lanes} x i32> zeroinitializer"
-        return self.emit(kind, f"shufflevector {vector} {single}, {vector} poison, {lanes}")
 
     def pair(self, kind: Kind, address: str) -> Value:
         """Load two numbers and repeat them alternately in the lanes."""

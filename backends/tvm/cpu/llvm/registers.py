@@ -10,6 +10,7 @@ A vector may be read in other slices than it was written in; shuffles put the la
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -83,7 +84,8 @@ def in_registers(body: Stmt) -> set[int]:
                 known.add(hash(node.loop_var))
 
     def allocation(node: Any) -> None:
-        if len(node.buffer.shape) == 1 and int(node.buffer.shape[0]) <= _MOST:
+        size = math.prod(int(extent) for extent in node.buffer.shape)
+        if size <= _MOST or node.buffer.scope() == "local":
             found.add(hash(node.buffer))
 
     def call(node: Any) -> None:
@@ -104,7 +106,7 @@ def in_registers(body: Stmt) -> set[int]:
     )
     found -= elsewhere
     for memory, indices in accesses:
-        if memory in found and not (len(indices) == 1 and _is_known(indices[0], known)):
+        if memory in found and not all(_is_known(index, known) for index in indices):
             found.discard(memory)
     return found
 
@@ -227,30 +229,42 @@ class Registers:
         return function.emit(kind, f"shufflevector {part.value.typed}, {nothing}, {lanes}")
 
     def _together(self, parts: Sequence[VectorSlice], count: int) -> Value:
-        """Concatenate adjacent slices of equal length, or scalars, to one vector."""
+        """Concatenate adjacent slices to one vector."""
         function = self._function
-        values = [self._value(part) for part in parts]
-        widths = {part.count for part in parts}
-        if len(widths) > 1:
-            raise UntranslatableError
-        (width,) = widths
-        kind = values[0].kind
-        if width == 1:
+        values = [(self._value(part), part.count) for part in parts]
+        kind = values[0][0].kind
+        if all(width == 1 for _, width in values):
             function.lanes = count
             whole = Value(function, kind, "poison")
-            for lane, value in enumerate(values):
+            for lane, (value, _) in enumerate(values):
                 number = f"{kind.llvm} {value.text}"
                 whole = function.emit(kind, f"insertelement {whole.typed}, {number}, i64 {lane}")
             return whole
         while len(values) > 1:
-            if len(values) % 2:
-                raise UntranslatableError
-            function.lanes = width
-            mask = ", ".join(f"i32 {lane}" for lane in range(2 * width))
-            lanes = f"<{2 * width} x i32> <{mask}>"
-            values = [
-                function.emit(kind, f"shufflevector {a.typed}, {b.typed}, {lanes}")
-                for a, b in zip(values[::2], values[1::2], strict=True)
-            ]
-            width *= 2
-        return values[0]
+            pairs = zip(values[::2], values[1::2], strict=False)
+            values = [self._joined(*a, *b) for a, b in pairs] + values[len(values) // 2 * 2 :]
+        return values[0][0]
+
+    def _joined(self, a: Value, width: int, b: Value, other: int) -> tuple[Value, int]:
+        """Two vectors, one after the other, and their number of lanes."""
+        most = max(width, other, 2)
+        a, b = self._widened(a, width, most), self._widened(b, other, most)
+        self._function.lanes = most
+        mask = ", ".join(f"i32 {n}" for n in (*range(width), *range(most, most + other)))
+        lanes = f"<{width + other} x i32> <{mask}>"
+        made = self._function.emit(a.kind, f"shufflevector {a.typed}, {b.typed}, {lanes}")
+        return made, width + other
+
+    def _widened(self, value: Value, width: int, most: int) -> Value:
+        """A vector with more lanes, of any contents."""
+        if width == most:
+            return value
+        function, kind = self._function, value.kind
+        function.lanes = most
+        nothing = f"{function.type(kind)} poison"
+        if width == 1:
+            return function.emit(kind, f"insertelement {nothing}, {kind.llvm} {value.text}, i64 0")
+        function.lanes = width
+        mask = ", ".join(f"i32 {n}" if n < width else "i32 poison" for n in range(most))
+        source = f"{value.typed}, {function.type(kind)} poison"
+        return function.emit(kind, f"shufflevector {source}, <{most} x i32> <{mask}>")

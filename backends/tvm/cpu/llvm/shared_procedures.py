@@ -1,7 +1,8 @@
 """Procedures that are equal in all programs that use them: compiled once in a process.
 
     kernels, procedures = without_shared(kernels)   # the texts of the shared procedures
-    units = shared_units(procedures, target)        # one for each group, see `runtime_routines`
+    for unit in shared_units(procedures, target):   # one for each group
+        data = unit.cached() or unit.compile(folder)    # an object file's bytes
 
 A procedure with a ``group`` is shared; all procedures of a group are compiled together.
 """
@@ -9,20 +10,48 @@ A procedure with a ``group`` is shared; all procedures of a group are compiled t
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from tvm.tirx import AttrStmt
 from tvm_ffi import structural_map
 
+from tracejit.backends.tvm.cpu.llvm.modules import module_of
 from tracejit.backends.tvm.cpu.llvm.procedures import declaration, group_of, procedures_of
-from tracejit.backends.tvm.cpu.llvm.runtime_routines import LlvmUnit
+from tracejit.backends.tvm.cpu.objects.tir_pipeline import compile_text
 from tracejit.backends.tvm.cpu.processor import Processor
 from tracejit.backends.tvm.ir.tir import IMPORT, importing
 from tracejit.backends.tvm.program.program import Kernel
 
 _CALLED = re.compile(r"call \w+ @(\w+)\(")
+_LOCK = threading.Lock()
+_cache: dict[LlvmUnit, bytes] = {}
+
+
+@dataclass(frozen=True)
+class LlvmUnit:
+    """LLVM text, and the target to compile it for."""
+
+    text: str
+    target: Processor
+
+    def cached(self) -> bytes | None:
+        """The object file, if this process has compiled it already."""
+        with _LOCK:
+            return _cache.get(self)
+
+    def compile(self, folder: Path) -> bytes:
+        """Compile to an object file, through a file in ``folder``."""
+        file = folder / f"shared{id(self)}.o"
+        text = module_of([self.text], self.target, True)
+        compile_text(text, file.with_suffix(".ll")).write_to_file(str(file), "o")
+        data = file.read_bytes()
+        with _LOCK:
+            _cache[self] = data
+        return data
 
 
 def without_shared(kernels: Sequence[Kernel]) -> tuple[list[Kernel], dict[str, str]]:
@@ -56,5 +85,5 @@ def shared_units(procedures: Mapping[str, str], target: Processor) -> list[LlvmU
         called = {name for text in group.values() for name in _CALLED.findall(text)}
         others = [name for name in sorted(called & procedures.keys()) if name not in group]
         declared = [declaration(procedures[name]) for name in others]
-        made.append(LlvmUnit("\n".join([*declared, *group.values(), ""]), target, True))
+        made.append(LlvmUnit("\n".join([*declared, *group.values(), ""]), target))
     return made

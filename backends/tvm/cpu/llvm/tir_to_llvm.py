@@ -31,6 +31,7 @@ from tracejit.backends.tvm.cpu.llvm.registers import (
     stored_in,
 )
 from tracejit.backends.tvm.cpu.objects.tir_pipeline import STACK_LIMIT
+from tracejit.backends.tvm.ir.contracts import FILLS
 from tracejit.backends.tvm.ir.tir import (
     IMPORT,
     PARALLEL,
@@ -60,6 +61,8 @@ _FEW = 4
 """The most statements of a loop that is unrolled."""
 _CHAIN = 8
 """The most iterations of a loop whose iterations may depend on the one before."""
+_PROMOTED_BYTES = 2048
+"""The most bytes of an array on the stack that LLVM's passes promote to registers."""
 _TASKS = 8
 """The offset of the number of tasks in TVM's parallel group."""
 _CALL = Op.get("tirx.call_extern")
@@ -141,18 +144,23 @@ class _Body(Expressions):
             self._shared.computes |= not self._is_note(statement.buffer)
             if self._shared.computes and not self._shared.quick:
                 raise UntranslatableError
-            if hash(statement.buffer) in self._shared.rooms and is_added_to(statement):
+            is_short = nbytes(statement.buffer) <= _PROMOTED_BYTES
+            if is_short and hash(statement.buffer) in self._shared.rooms and is_added_to(statement):
                 # LLVM's passes promote it to registers.
                 raise UntranslatableError
             self.store(statement.buffer, statement.indices, statement.value)
         elif isinstance(statement, For):
             self._repeat(statement)
+        elif isinstance(statement, tirx.Bind):
+            self._integers[hash(statement.var)] = self._integer(statement.value)
         elif isinstance(statement, AllocBuffer):
             self._allocate(statement.buffer)
         elif isinstance(statement, IfThenElse):
             self._choose(statement)
         elif isinstance(statement, AttrStmt) and statement.attr_key == IMPORT:
             self._import(str(statement.value.value))
+            self.state(statement.body)
+        elif isinstance(statement, AttrStmt) and statement.attr_key == FILLS:
             self.state(statement.body)
         elif isinstance(statement, Evaluate):
             self._evaluate(statement.value)
@@ -372,6 +380,10 @@ class _Worker(_Body):
         words = range(words.stop, words.stop + _WORD * len(integers), _WORD)
         self._integers = {v: self._word("i64", at) for v, at in zip(integers, words, strict=True)}
         self._extent = self._word("i64", words.stop)
+
+    def _share(self, loop: Any, extent: str) -> None:
+        """TVM's threads start no others."""
+        raise UntranslatableError
 
     def _word(self, kind: str, offset: int) -> str:
         return self._made(f"load {kind}, ptr {self.address('%told', str(offset))}")

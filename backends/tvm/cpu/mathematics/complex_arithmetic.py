@@ -95,7 +95,8 @@ def mul(z: Pair, w: Pair) -> Pair:
 def sum_of_products(a: Value, b: Value, c: Value, d: Value) -> Value:
     """``a b + c d`` within 1.5 ulp, where the products neither overflow nor vanish."""
     second, second_low = exact_product(c, d)
-    return fma(a, b, second) + select(second_low.is_nan, 0.0, second_low)
+    # What is lost is often nothing: -0 then, which keeps the sign of a sum that is zero.
+    return fma(a, b, second) + select(absolute(second_low) > 0.0, second_low, -0.0)
 
 
 def magnitude(z: Pair) -> Value:
@@ -130,7 +131,13 @@ def sign(z: Pair) -> Pair:
 
 
 def div(z: Pair, w: Pair) -> Pair:
-    """The quotient; infinities and zeros as in C's annex G."""
+    """The quotient; infinities and zeros as in C's annex G and in R. L. Smith's formula.
+
+    That divides by the larger part of w first, whose sign counts in a numerator that is zero:
+    here it is made positive, and the quotient's sign put right at the end.
+    """
+    positive = _sign_of_larger(w)
+    w = w.scaled(positive)
     up, down = normaliser(z)
     w_factor, _ = normaliser(w)
     a, b = z.scaled(up)
@@ -151,7 +158,16 @@ def div(z: Pair, w: Pair) -> Pair:
     from_infinity = mul(_boxed(z), Pair(w.re, -w.im)).scaled(math.inf)
     to_zero = mul(z, _boxed(Pair(w.re, -w.im))).scaled(0.0)
     value = choose(lost & z.is_infinite & w.is_finite, from_infinity, value)
-    return choose(lost & z.is_finite & w.is_infinite, to_zero, value)
+    value = choose(lost & z.is_finite & w.is_infinite, to_zero, value)
+    return value.scaled(positive)
+
+
+def _sign_of_larger(w: Pair) -> Value:
+    """1 or -1 for the sign of the larger part; 1 if neither is: both infinite, or one NaN."""
+    re, im = absolute(w.re), absolute(w.im)
+    one = w.re.like(1.0)
+    sign = select(re < im, copy_sign(one, w.im), copy_sign(one, w.re))
+    return select((re.equals(math.inf) & im.equals(math.inf)) | w.is_nan, one, sign)
 
 
 def _boxed(z: Pair) -> Pair:

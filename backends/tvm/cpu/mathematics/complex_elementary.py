@@ -70,6 +70,7 @@ def logistic(z: Pair) -> Pair:
         sum_of_products(over.re, under.re, over.im, under.im) / size,
         sum_of_products(over.im, under.re, -over.re, under.im) / size,
     )
+    near = Pair(near.re, select(near.im.equals(0.0), copy_sign(near.im, z.im), near.im))
     # By whichever of t = e**z and e**-z is small: t / (1 + t), 1 / (1 + t)
     is_left = z.re < 0.0
     t = exp(choose(is_left, z, Pair(-z.re, -z.im)))
@@ -170,7 +171,8 @@ def cosh(z: Pair) -> Pair:
     im = sine * trigonometric.sin(y) * factor
     # Zero times infinity or times an infinite angle.
     is_flat = (x.equals(0.0) | y.equals(0.0)) & im.is_nan
-    im = select(is_flat, copy_sign(x.like(0.0), x) * copy_sign(y.like(1.0), y), im)
+    zero = select(x.is_nan, 0.0, copy_sign(x.like(0.0), x))
+    im = select(is_flat, zero * select(y.is_nan, 1.0, copy_sign(y.like(1.0), y)), im)
     is_angle = absolute(y) < math.inf
     return Pair(select(absolute(x).equals(math.inf) & ~is_angle, math.inf, re), im)
 

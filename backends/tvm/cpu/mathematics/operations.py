@@ -199,6 +199,12 @@ def is_division(call: Any) -> bool:
     return found is not None and found.name in ("div", "rem")
 
 
+def is_identity(call: Any) -> bool:
+    """Whether an operation returns its operand, and only hides it from LLVM's passes."""
+    found = intrinsic_of(call)
+    return found is not None and found.name in ("opaque", "kept", "once")
+
+
 def formula_of(call: Any) -> Formula:
     """The formula of the operation that is called."""
     found = intrinsic_of(call)

@@ -19,10 +19,13 @@ from tracejit.backends.scratch import roomy_folders
 from tracejit.backends.tvm.analysis.kernel_stats import is_soon_built
 from tracejit.backends.tvm.cpu.llvm.modules import kernel_texts
 from tracejit.backends.tvm.cpu.llvm.procedures import group_of
-from tracejit.backends.tvm.cpu.llvm.runtime_routines import LlvmUnit, routine_units
-from tracejit.backends.tvm.cpu.llvm.shared_procedures import shared_units, without_shared
+from tracejit.backends.tvm.cpu.llvm.shared_procedures import (
+    LlvmUnit,
+    shared_units,
+    without_shared,
+)
 from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import TranslatedKernels, translate_kernels
-from tracejit.backends.tvm.cpu.objects.entry import program_texts
+from tracejit.backends.tvm.cpu.objects.entry import checking, program_texts
 from tracejit.backends.tvm.cpu.objects.identical_code_folding import fold_identical_kernels
 from tracejit.backends.tvm.cpu.objects.in_process import (
     entry_of,
@@ -62,7 +65,7 @@ def build(
     kernel. Warns, once, of a missing linker, of missing disk space, and of a linker that fails.
     """
     program.check()
-    verify_if_wanted(program)
+    program = verify_if_wanted(program)
     program = fold_identical_kernels(program)
     held = {kernel.name: contents(kernel.body) for kernel in program.kernels}
     artifact = describe(program, held, target)
@@ -105,17 +108,19 @@ def describe(program: Program, held: Mapping[str, Contents], target: Processor) 
     """The metadata that the runtime needs besides a program's code; ``held`` describes its
     kernels.
     """
-    called = {name: None for each in held.values() for name in each.callbacks}
+    callbacks = {name: contents.callbacks for name, contents in held.items()}
+    called = {name: None for each in callbacks.values() for name in each}
     return Artifact(
         program.inputs,
         program.outputs,
         program.constants,
         program.workspace_bytes,
         [*called],
-        explanation(program, held, target.threads).to_json(),
+        explanation(program, callbacks, target.threads).to_json(),
         program.aliases,
         target.cpu,
         target.lacking,
+        native_calls=program.native_calls,
     )
 
 
@@ -167,28 +172,25 @@ def build_kernels(kernels: Sequence[Kernel], target: Processor, library: Path) -
 class _Sources:
     """The sources of an object file per kernel.
 
-    ``written`` kernels are LLVM text, TVM compiles the ``others``, and ``routine_units`` are
+    ``written`` kernels are LLVM text, TVM compiles the ``others``, and ``shared_units`` are
     compiled once in a process.
     """
 
     written: TranslatedKernels
     others: list[Kernel]
-    routine_units: list[LlvmUnit]
+    shared_units: list[LlvmUnit]
 
 
 def _sources(
     kernels: Sequence[Kernel], held: Mapping[str, Contents], target: Processor
 ) -> _Sources:
-    own = [kernel for kernel in kernels if kernel.direct is None]
-    quick = [k.name for k in own if _is_written(k, held[k.name], target)]
-    written = translate_kernels(own, quick)
-    others = [kernel for kernel in own if kernel.name not in written.kernels]
+    quick = [k.name for k in kernels if _is_written(k, held[k.name], target)]
+    written = translate_kernels(kernels, quick)
+    others = [kernel for kernel in kernels if kernel.name not in written.kernels]
     others, shared = without_shared(others)
     shared |= {n: t for n, t in written.code.items() if group_of(t) is not None}
-    routines = [kernel.direct.routine for kernel in kernels if kernel.direct is not None]
-    return _Sources(
-        written, others, [*routine_units(routines, target), *shared_units(shared, target)]
-    )
+    units = [LlvmUnit(checking(), target), *shared_units(shared, target)]
+    return _Sources(written, others, units)
 
 
 def _objects(
@@ -199,7 +201,7 @@ def _objects(
     folder: Path,
     progress: Progress | None,
 ) -> list[Path]:
-    """Object files in ``folder``: of texts, of routine units, and of the modules that ``jobs``
+    """Object files in ``folder``: of texts, of shared units, and of the modules that ``jobs``
     return.
     """
     # The entry alone, and the check of arguments, are too little work for a thread of their own.
@@ -208,7 +210,7 @@ def _objects(
     every += [partial(compile_text, text, folder / f"{n}.ll") for n, text in enumerate(texts)]
     files = [folder / f"{index}.o" for index in range(len(every))]
     writers = [partial(_write, job, file) for job, file in zip(every, files, strict=True)]
-    for number, unit in enumerate(sources.routine_units):
+    for number, unit in enumerate(sources.shared_units):
         files.append(folder / f"{len(files)}.o")
         data = unit.cached()
         if data is None:

@@ -56,12 +56,10 @@ def fold_identical_kernels(program: Program) -> Program:
 
 
 def _alike(kernels: Iterable[Kernel]) -> list[list[Kernel]]:
-    """Groups of kernels with equal statistics and parameter sizes, without callbacks
-    to routines.
-    """
+    """Groups of kernels with equal statistics and parameter sizes."""
     groups: dict[Any, list[Kernel]] = defaultdict(list)
     for kernel in kernels:
-        if kernel.direct is None and all(len(p.shape) == 1 for p in kernel.parameters):
+        if all(len(p.shape) == 1 for p in kernel.parameters):
             stats = kernel.stats
             sizes = tuple((int(p.shape[0]), str(p.dtype)) for p in kernel.parameters)
             what = tuple(sorted(stats.ops)), stats.schedule, stats.flops, stats.transcendentals

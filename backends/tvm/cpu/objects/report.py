@@ -8,7 +8,6 @@ from typing import Any
 from tvm.tirx import AttrStmt, For, IfThenElse, IntImm, SeqStmt, While
 
 from tracejit.backends.explanation import Explanation, KernelFacts, Nest, Node, Place
-from tracejit.backends.tvm.cpu.objects.tir_pipeline import Contents
 from tracejit.backends.tvm.ir.tir import PARALLEL, SERIAL, UNROLLED, VECTORIZED, Stmt
 from tracejit.backends.tvm.program.program import Argument, Call, Kernel, Loop, Program
 from tracejit.backends.tvm.program.program import Node as Step
@@ -21,9 +20,11 @@ _KINDS = {
 }
 
 
-def explanation(program: Program, held: Mapping[str, Contents], threads: int) -> Explanation:
-    """The explanation; ``held`` are the contents of the kernels' bodies."""
-    kernels = [_facts(kernel, held[kernel.name].callbacks, threads) for kernel in program.kernels]
+def explanation(
+    program: Program, callbacks: Mapping[str, tuple[str, ...]], threads: int
+) -> Explanation:
+    """The explanation; ``callbacks`` are the Python functions that kernels call, by their names."""
+    kernels = [_facts(k, callbacks.get(k.name, ()), threads) for k in program.kernels]
     numbers = {kernel.name: number for number, kernel in enumerate(program.kernels)}
     return Explanation(kernels, _steps(program.calls, numbers))
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import Results
-from tracejit.backends.tvm.cpu.host_calls import library_call
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Value
 from tracejit.backends.tvm.cpu.kernels.linalg.blocked_cholesky import BLOCK
 from tracejit.backends.tvm.cpu.kernels.linalg.blocked_systems import (
@@ -38,6 +37,7 @@ from tracejit.backends.tvm.cpu.root_rules import rooted
 from tracejit.backends.tvm.ir.complex import Complex
 from tracejit.backends.tvm.ir.dtypes import memory_dtype
 from tracejit.backends.tvm.ir.tir import Buffer, Expr, Stmt, const, seq, store, tirx
+from tracejit.backends.tvm.target.host_calls import library_call
 from tracejit.graph import Instruction
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
 from tracejit.shapes import ElementType, Shape

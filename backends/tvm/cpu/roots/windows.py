@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from tracejit.attributes import Window
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Count, nest
 from tracejit.backends.tvm.codegen.root_rules import Results, anchors_of
+from tracejit.backends.tvm.codegen.scalar.windows import element_of
 from tracejit.backends.tvm.codegen.stores import Store
 from tracejit.backends.tvm.cpu.root_rules import rooted
 from tracejit.backends.tvm.cpu.schedule.pointwise import pointwise
@@ -17,7 +18,7 @@ from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Reducer
 from tracejit.backends.tvm.cpu.schedule.reduce.combining import ReduceSpec
 from tracejit.backends.tvm.cpu.schedule.reduce.reduction import reduction
 from tracejit.backends.tvm.cpu.schedule.scan.cumulative import CumulativeReduction, cumulative
-from tracejit.backends.tvm.ir.affine import Affine, Index, LoopVariable, Opaque, row_major_strides
+from tracejit.backends.tvm.ir.affine import Index, LoopVariable, Opaque, row_major_strides
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,
     Expr,
@@ -36,10 +37,9 @@ from tracejit.ops.windows import REDUCE_WINDOW, SELECT_AND_SCATTER, running_axis
 
 @rooted.attach(REDUCE_WINDOW)
 def reduce_window(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
-    """A reduction whose operand index is ``position * stride + offset * dilation``.
+    """A reduction of each window, from which legalisation has removed padding.
 
-    Legalisation has removed padding, so every index is inside the operand. Cumulative reductions,
-    which keep their padding, have a schedule of their own.
+    Cumulative reductions, which keep their padding, have a schedule of their own.
     """
     count = len(instruction.operands) // 2
     window: Window = instruction.attributes["window"]
@@ -53,19 +53,11 @@ def reduce_window(frame: Frame, instruction: Instruction, results: Results) -> S
         )
         return cumulative(frame, work)
 
-    def locate(at: Sequence[Index], over: Sequence[Index]) -> list[Index]:
-        places: list[Index] = []
-        for position, offset, w in zip(at, over, window, strict=True):
-            assert isinstance(position, Affine)
-            assert isinstance(offset, Affine)
-            places.append(position * w.stride + offset * w.window_dilation)
-        return places
-
     reducer = Reducer(
         parts=(ReduceSpec(instruction.operands[:count], instruction.operands[count:], to_apply),),
         kept=results[0][0].array_shape.dimensions,
         reduced=tuple(w.size for w in window),
-        locate=locate,
+        locate=element_of(window),
         anchors=anchors_of(instruction, results),
         results=tuple(results),
     )

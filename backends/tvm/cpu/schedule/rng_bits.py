@@ -6,11 +6,9 @@ counters the vector stores them; otherwise (ThreeFry's halves of odd sizes) a sc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
+from tracejit.backends.tvm.codegen.scalar.random import CounterLayout, Generate
 from tracejit.backends.tvm.cpu.schedule.lanes import as_index
 from tracejit.backends.tvm.ir.tir import (
     PARALLEL,
@@ -30,47 +28,8 @@ from tracejit.backends.tvm.ir.tir import (
 )
 from tracejit.shapes import ElementType
 
-Generate = Callable[[Emitter, Expr], Sequence[Expr]]
-"""The register values of the words of one counter, given as its offset (u64) from the first."""
-
 # The cost of one counter, in additions.
 COST = 100
-
-
-@dataclass(frozen=True)
-class CounterLayout:
-    """Word ``w`` of counter (outer * ``half`` + i) * ``inner`` + rest goes to
-    (outer * ``size`` + ``words`` * i + w) * ``inner`` + rest, if ``words`` * i + w < ``size``.
-    """
-
-    words: int
-    size: int
-    inner: int
-
-    @property
-    def half(self) -> int:
-        return -(-self.size // self.words)
-
-    @property
-    def whole(self) -> bool:
-        """Whether every word of every counter has an index in the result."""
-        return self.size % self.words == 0
-
-    def place(self, counter: Expr, word: int, dtype: str) -> tuple[Expr, Expr]:
-        """The index of a word, and whether it is inside the result."""
-
-        def number(value: int) -> Expr:
-            return const(value, dtype)
-
-        line = tirx.truncdiv(counter, number(self.inner)) if self.inner > 1 else counter
-        rest = tirx.truncmod(counter, number(self.inner)) if self.inner > 1 else number(0)
-        if self.whole:
-            address = line * number(self.words) + number(word)
-            return address * number(self.inner) + rest, const(True, "bool")
-        outer = tirx.truncdiv(line, number(self.half))
-        along = tirx.truncmod(line, number(self.half)) * number(self.words) + number(word)
-        address = (outer * number(self.size) + along) * number(self.inner) + rest
-        return address, along < number(self.size)
 
 
 def generating(

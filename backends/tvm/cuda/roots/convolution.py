@@ -1,95 +1,18 @@
-"""ConvGeneralDilated: a thread for each element of the result."""
+"""ConvGeneralDilated: the portable loops, with products that are added with one rounding."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from tracejit.attributes import ConvDimensionNumbers, Window
-from tracejit.backends.tvm.codegen.access_analysis import Accesses
-from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import Results
-from tracejit.backends.tvm.cuda.grid import Elements
-from tracejit.backends.tvm.cuda.roots.contraction import Sum
+from tracejit.backends.tvm.codegen.scalar.convolution import convolution
+from tracejit.backends.tvm.cuda.products import Sum
 from tracejit.backends.tvm.cuda.table import rooted
-from tracejit.backends.tvm.ir.affine import Index, Opaque, index_variables
-from tracejit.backends.tvm.ir.tir import Expr, IfThenElse, Stmt, const, seq, tirx
+from tracejit.backends.tvm.ir.tir import Stmt
 from tracejit.graph import Instruction
 from tracejit.ops.convolution import CONV_GENERAL_DILATED
 
 
 @rooted.attach(CONV_GENERAL_DILATED)
 def conv_general_dilated(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
-    """The products of a window's elements, of those that lie inside the operand."""
-    frame.schedule = "thread an element"
-    lhs, rhs = instruction.operands
-    lhs_sizes, rhs_sizes = lhs.array_shape.dimensions, rhs.array_shape.dimensions
-    shape = instruction.array_shape
-    attributes = instruction.attributes
-    numbers: ConvDimensionNumbers = attributes["dim_labels"]
-    window: Window = attributes["window"]
-    groups, batch_groups = attributes["feature_group_count"], attributes["batch_group_count"]
-    depth = rhs_sizes[numbers.kernel_input_feature_dimension]
-    out_features = rhs_sizes[numbers.kernel_output_feature_dimension]
-    batches = lhs_sizes[numbers.input_batch_dimension] // batch_groups
-    dtype = frame.index_dtype
-    inner = [depth, *(w.size for w in window)]
-
-    def everywhere(scope: Accesses, at: Sequence[Index], over: Sequence[Index]) -> None:
-        variables = index_variables([*at, *over])
-        for operand in (lhs, rhs):
-            scope.value(operand, [Opaque(None, variables) for _ in operand.array_shape.dimensions])
-
-    elements = Elements(frame, shape.dimensions, inner, [instruction], results, everywhere)
-    total = Sum(shape.element_type)
-
-    def c(number: int) -> Expr:
-        return const(number, dtype)
-
-    def step() -> list[Stmt]:
-        emitter = elements.emitter()
-        at = [emitter.expression(index) for index in elements.at]
-        feature, *offsets = (emitter.expression(index) for index in elements.over)
-        out = at[numbers.output_feature_dimension]
-        group = tirx.truncdiv(out, c(out_features // groups))
-        batch_group = tirx.truncdiv(out, c(out_features // batch_groups))
-        where = {
-            numbers.input_feature_dimension: group * c(depth) + feature,
-            numbers.input_batch_dimension: batch_group * c(batches)
-            + at[numbers.output_batch_dimension],
-        }
-        kernel = {
-            numbers.kernel_input_feature_dimension: feature,
-            numbers.kernel_output_feature_dimension: out,
-        }
-        inside: Expr = const(True, "bool")
-        for n, (w, offset) in enumerate(zip(window, offsets, strict=True)):
-            dimension = numbers.input_spatial_dimensions[n]
-            position = at[numbers.output_spatial_dimensions[n]] * c(w.stride)
-            position = position + offset * c(w.window_dilation) - c(w.padding_low)
-            inside = tirx.And(inside, position >= c(0))
-            if w.base_dilation > 1:
-                even = tirx.truncmod(position, c(w.base_dilation)).equal(c(0))
-                inside = tirx.And(inside, even)
-                position = tirx.truncdiv(position, c(w.base_dilation))
-            inside = tirx.And(inside, position < c(lhs_sizes[dimension]))
-            where[dimension] = position
-            turned = c(w.size - 1) - offset if w.reversal else offset
-            kernel[numbers.kernel_spatial_dimensions[n]] = turned
-        scope = elements.emitter()
-        a = scope.value(lhs, _opaque(where))
-        b = scope.value(rhs, _opaque(kernel))
-        return [IfThenElse(inside, seq(*total.add(scope, a, b)), None)]
-
-    def thread() -> list[Stmt]:
-        begin = total.begin()
-        steps = elements.steps(step)
-        emitter: Emitter = elements.emitter()
-        value = emitter.settled(total.value(), shape.element_type)
-        return [*begin, steps, *elements.finish([value])]
-
-    return elements.kernel(thread)
-
-
-def _opaque(where: dict[int, Expr]) -> list[Opaque]:
-    return [Opaque(where[d], frozenset()) for d in range(len(where))]
+    """A thread for each element of the result."""
+    return convolution(frame, instruction, results, Sum(instruction.array_shape.element_type))

@@ -15,6 +15,7 @@ from tracejit.attributes import attribute_key
 from tracejit.backends.numpy.interpreter import evaluate_instruction, interpret
 from tracejit.backends.tvm.ir.constants import splat
 from tracejit.backends.tvm.passes.canonicalize.dead_stores import eliminate_dead_stores
+from tracejit.backends.tvm.passes.canonicalize.transposed_dots import swap_transposed_dots
 from tracejit.graph import Instruction
 from tracejit.ops import elementwise as binary
 from tracejit.ops import elementwise_unary as unary
@@ -88,7 +89,7 @@ def canonicalize(roots: Sequence[Instruction], anew: bool = False) -> list[Instr
         first.add(found)
         return found
 
-    return eliminate_dead_stores(transform(roots, visit))
+    return swap_transposed_dots(eliminate_dead_stores(transform(roots, visit)))
 
 
 def _key(instruction: Instruction) -> Any:

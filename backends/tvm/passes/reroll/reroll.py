@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tracejit.attributes import attribute_key
+from tracejit.backends.tvm.passes.reroll.mask_ragged_slices import mask_ragged_slices
 from tracejit.backends.tvm.passes.reroll.roll_step import UnrolledIteration
 from tracejit.backends.tvm.passes.reroll.static_to_dynamic_slices import make_slices_dynamic
 from tracejit.backends.tvm.passes.reroll.tandem_repeats import IterationRun, Sequenced
@@ -27,6 +28,8 @@ LEAST_INSTRUCTIONS = 512
 LARGE_GRAPH = 4096
 SHORT_STEPS = 4
 SHORT_INSTRUCTIONS = 32
+# The least factor by which masked slices, which read more elements, must shorten the graph.
+WORTH = 2
 
 
 Prepare = Callable[[Sequence[Instruction]], list[Instruction]]
@@ -40,6 +43,11 @@ def reroll(roots: Sequence[Instruction], prepared: Prepare) -> list[Instruction]
     if len(in_order(roots)) < LEAST_INSTRUCTIONS:
         return list(roots)
     simple = prepared(roots)
+    masked = mask_ragged_slices(simple)
+    if masked is not None:
+        made = _all_rolled(masked)
+        if made is not None and WORTH * len(in_order(made)) <= len(in_order(simple)):
+            return made
     return _all_rolled(simple) or simple
 
 

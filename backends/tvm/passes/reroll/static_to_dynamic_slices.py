@@ -43,7 +43,7 @@ class _Moving:
         """Rebuild the next instruction of the old graph."""
         if instruction.op in (CONSTANT, PARAMETER):
             self._new[instruction] = instruction
-        elif _is_slice(instruction) or (
+        elif is_slice(instruction) or (
             instruction.op.is_view
             and instruction.op is not SLICE
             and instruction.operands[0] in self._views
@@ -85,7 +85,8 @@ class _Moving:
         return self._places[number]
 
 
-def _is_slice(instruction: Instruction) -> bool:
+def is_slice(instruction: Instruction) -> bool:
+    """Whether it is a Slice of elements, of an array that is no scalar."""
     return (
         instruction.op is SLICE and instruction.array_shape.rank > 0 < instruction.array_shape.size
     )

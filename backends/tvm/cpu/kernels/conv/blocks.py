@@ -1,4 +1,4 @@
-"""Index arithmetic of a convolution's pieces: units of work, register tiles, ranges of sums."""
+"""Index arithmetic of a direct convolution: units of work, register tiles, ranges of sums."""
 
 from __future__ import annotations
 

@@ -174,8 +174,11 @@ class Slab:
         return blocked or self._plan.parts[1] > 1
 
     def prepare(self, worker: Expr) -> list[Stmt]:
-        """Statements that a worker runs once."""
-        return [] if self._is_covered or self._moves else [self._clear(worker)]
+        """Statements that a worker runs once.
+
+        A slab without padding is cleared too, since vectors read the numbers behind its rows.
+        """
+        return [] if self._moves and not self._is_covered else [self._clear(worker)]
 
     def _clear(self, worker: Expr) -> Stmt:
         arithmetic = self._problem.arithmetic

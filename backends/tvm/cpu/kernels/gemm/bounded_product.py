@@ -105,7 +105,6 @@ class _Along:
             tile.clear(),
             loop(steps, step),
             loop(vectors, narrow) if lanes > 1 else [],
-            tile.spill(),
             tile.fold(),
             loop(rest, single) if lanes > 1 else [],
             loop(self._rows - skipped, result),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tracejit.backends.tvm.cpu.kernels.access import Access, reading, writing
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Arithmetic, Parts, Value
-from tracejit.backends.tvm.ir.tir import Expr, Stmt
+from tracejit.backends.tvm.ir.tir import Expr, Stmt, var
 
 Load = Callable[[Expr, Expr, Expr], Value]
 Store = Callable[[Expr, Expr, Expr, Value], Stmt]
@@ -47,8 +47,8 @@ class Contraction:
         left_access, sample = reading(lhs, 3, index_dtype)
         right_access, _ = reading(rhs, 3, index_dtype)
         arithmetic = Arithmetic.like(sample, accumulate_dtype)
-        zero = arithmetic.join(arithmetic.zero)
-        result_access = writing(store, 3, zero, index_dtype)
+        total = arithmetic.join([var("sum", accumulate_dtype) for _ in range(arithmetic.parts)])
+        result_access = writing(store, 3, total, index_dtype)
 
         def index(x: Expr) -> Expr:
             return x.astype(index_dtype)

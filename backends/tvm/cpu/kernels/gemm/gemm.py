@@ -9,10 +9,7 @@ from collections.abc import Callable, Iterator
 from tracejit.backends.tvm.codegen.work import Work, nothing
 from tracejit.backends.tvm.cpu.kernels.gemm.contraction import Contraction, Load, Store
 from tracejit.backends.tvm.cpu.kernels.gemm.matvec import Axpy, Dot
-from tracejit.backends.tvm.cpu.kernels.gemm.product import Plain, plain, product
-from tracejit.backends.tvm.cpu.kernels.gemm.small_product import small_product
 from tracejit.backends.tvm.cpu.kernels.gemm.tiled import Tiled
-from tracejit.backends.tvm.cpu.kernels.gemm.vector_product import dots, sums_of_rows
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.cpu.kernels.tile import vector_loop
 from tracejit.backends.tvm.cpu.kernels.tiling import (
@@ -28,9 +25,6 @@ from tracejit.backends.tvm.ir.tir import Expr, Stmt, i32, loop
 from tracejit.backends.tvm.tune.knobs import MODEL, Knobs, ranked
 
 _NAMES = {Tiled: "tiled product", Dot: "dot products", Axpy: "sums of rows"}
-
-_LEAST_STEPS = 4
-"""Factor on the cost of dot products in place of row sums that would copy an operand."""
 
 Schedule = Callable[[Contraction, Machine, int, int, int, Knobs], "Tiled | Dot | Axpy"]
 
@@ -66,11 +60,6 @@ def gemm(
     ways = schedule is _dot, schedule is _axpy
     ranges = range_count(problem, machine, choices, *ways) if batch == 1 else 1
     sharing = choices.of("threads", _sharings(cycles, batch, machine))
-    found = plain(problem, index_dtype) if ranges == 1 else None
-    if found is not None:
-        work = _of_arrays(problem, found, schedule, machine, batch, sharing, choices, index_dtype)
-        if work is not None:
-            return work
     if sharing is Sharing.BATCH:
         return _batches_at_once(problem, schedule, batch, machine, choices)
     threads = machine.threads if sharing is Sharing.MATRIX else 1
@@ -87,57 +76,6 @@ class Sharing(enum.Enum):
     BATCH = "share the batch"
     MATRIX = "share each matrix"
     NOTHING = "1"
-
-
-def _of_arrays(
-    problem: Contraction,
-    found: Plain,
-    schedule: Schedule,
-    machine: Machine,
-    batch: int,
-    sharing: Sharing,
-    choices: Knobs,
-    index_dtype: str,
-) -> Work | None:
-    """A product of plain arrays by precompiled or LLVM text code; None where TVM has to compile
-    it.
-    """
-    workers = 1 if sharing is Sharing.NOTHING else machine.threads
-    made: Stmt | None = None
-    if batch == 1 or sharing is not Sharing.MATRIX:
-        made = _in_text(problem, found, schedule, machine, batch, workers, choices)
-        if made is None and schedule is _axpy and problem.k >= _LEAST_STEPS:
-            other = problem.transposed()
-            transposed = plain(other, index_dtype)
-            if transposed is not None:
-                made = _in_text(other, transposed, _dot, machine, batch, workers, choices)
-    work = None if made is None else Work(made)
-    if work is None and schedule is _tiled:
-        sharers = min(workers, batch) if sharing is Sharing.BATCH else 0
-        threads = workers if sharing is Sharing.MATRIX else 1
-        plan = tiled_plan(problem, machine, 1, threads, choices, is_shared=True)
-        work = product(problem, found, plan, batch, sharers)
-    name = _NAMES[_CLASSES[schedule]]
-    name = f"batch of {name}" if batch > 1 else name
-    return None if work is None else work._replace(schedule=name)
-
-
-def _in_text(
-    problem: Contraction,
-    found: Plain,
-    schedule: Schedule,
-    machine: Machine,
-    batch: int,
-    workers: int,
-    choices: Knobs,
-) -> Stmt | None:
-    """A product as LLVM text, if one of these kernels covers it."""
-    if schedule is _dot:
-        return dots(problem, found, machine, batch, workers)
-    small = small_product(problem, found, machine, batch, workers, choices)
-    if small is not None or schedule is _tiled:
-        return small
-    return sums_of_rows(problem, found, machine, batch, workers)
 
 
 def _sharings(cycles: float, batch: int, machine: Machine) -> Iterator[tuple[str, Sharing]]:
@@ -177,8 +115,6 @@ def _axpy(
 ) -> Axpy:
     return Axpy(problem, machine, ranges, threads, copies)
 
-
-_CLASSES: dict[Schedule, type[Tiled | Dot | Axpy]] = {_tiled: Tiled, _dot: Dot, _axpy: Axpy}
 
 _SCHEDULES: list[tuple[str, Schedule, Callable[[Contraction, Machine], float]]] = [
     ("tiles", _tiled, tiled_cycles),

@@ -9,10 +9,20 @@ from __future__ import annotations
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Parts
 from tracejit.backends.tvm.cpu.kernels.gemm.contraction import Contraction
 from tracejit.backends.tvm.cpu.kernels.sharing import Partials, on_workers, share
-from tracejit.backends.tvm.cpu.kernels.tile import Tile, pieces, vector_loop
+from tracejit.backends.tvm.cpu.kernels.tile import Tile, by_vectors, pieces, vector, vector_loop
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
 from tracejit.backends.tvm.cpu.machine import Machine
-from tracejit.backends.tvm.ir.tir import Buffer, Expr, IfThenElse, Stmt, i32, loop, seq, tirx
+from tracejit.backends.tvm.ir.tir import (
+    AllocBuffer,
+    Buffer,
+    Expr,
+    IfThenElse,
+    Stmt,
+    i32,
+    loop,
+    seq,
+    tirx,
+)
 
 _ROWS_AT_ONCE = 8
 """Rows of the right operand that `Axpy` adds in one pass over the result."""
@@ -123,7 +133,6 @@ class Dot:
             tile.clear(),
             loop(groups, products),
             rest,
-            tile.spill(),
             tile.fold(),
             loop(self._rows - skipped, lambda a: result(skipped + a)),
         )
@@ -211,15 +220,32 @@ class Axpy:
             return problem.left(b, i, q)
 
         def add(q: Expr, count: int) -> Stmt:
-            def one(i: Expr, j: Expr) -> Stmt:
+            factors = arithmetic.scratch("factors", (count, self._lanes), "local")
+
+            def factor(i: Expr, g: int) -> Stmt:
+                place = i32(g)
+                return vector(
+                    self._lanes, lambda v: arithmetic.store(factors, [place, v], left(i, q + g))
+                )
+
+            def one(i: Expr, first: Expr, v: Expr) -> Stmt:
+                j = first + v
                 total = arithmetic.load(self._sums, private, i, j)
                 for g in range(count):
+                    other = problem.right(b, q + g, start + j)
                     total = arithmetic.multiply_add(
-                        total, left(i, q + g), problem.right(b, q + g, start + j)
+                        total, arithmetic.load(factors, i32(g), v), other
                     )
                 return arithmetic.store(self._sums, [private, i, j], total)
 
-            return loop(problem.m, lambda i: vector_loop(width, self._lanes, lambda j: one(i, j)))
+            def row(i: Expr) -> Stmt:
+                return seq(
+                    AllocBuffer(factors),
+                    [factor(i, g) for g in range(count)],
+                    by_vectors(width, self._lanes, lambda first, v: one(i, first, v)),
+                )
+
+            return loop(problem.m, row)
 
         groups = steps // _ROWS_AT_ONCE
         done = groups * _ROWS_AT_ONCE

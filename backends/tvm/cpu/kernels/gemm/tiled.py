@@ -39,6 +39,9 @@ class Tiled:
         arithmetic, size = problem.arithmetic, plan.tile
         self._tile = Tile(arithmetic, size.rows, size.vectors, size.lanes)
         self._tail = problem.n % size.columns
+        # Sums that are stored as they are need no panel.
+        is_whole = problem.m % size.rows == 0 or plan.shares[0] == 1
+        self._stores_sums = problem.result_access.plain and plan.ranges == 1 and is_whole
         most_columns = ceil_div(plan.panels, plan.shares[1])
         private = copies * plan.workers
         self._packed_right = arithmetic.scratch(
@@ -203,15 +206,12 @@ class Tiled:
             place = [worker.private, r, c]
             begin = tile.clear()
             end = self._store(worker, s, r0 + r, worker.first + c)
+            if not self._stores_sums:
+                end = seq(tile.spill(), end)
             if in_parts:
                 resume = tile.load(lambda a, x: arithmetic.load(self._partial, *place, a, x))
                 begin = IfThenElse(is_first, begin, resume)
-                keep = tile.rows_of_panel(
-                    i32(0),
-                    0,
-                    tile.columns,
-                    lambda a, x, v: arithmetic.store(self._partial, [*place, a, x], v),
-                )
+                keep = tile.keep(lambda a, x, v: arithmetic.store(self._partial, [*place, a, x], v))
                 end = IfThenElse(is_last, end, keep)
             products = loop(
                 steps,
@@ -220,7 +220,7 @@ class Tiled:
                     lambda a, u, v: right(c, q, u * tile.lanes + v),
                 ),
             )
-            return seq(begin, products, tile.spill(), end)
+            return seq(begin, products, end)
 
         return seq(
             [self._pack_left(worker, r0, rows, q0, steps)] if plan.pack_left else [],
@@ -261,19 +261,23 @@ class Tiled:
         )
 
     def _store(self, worker: _Worker, s: Expr, row_tile: Expr, column_tile: Expr) -> Stmt:
-        """Store the tile's sums, without those that overlap with earlier tiles."""
+        """Store the tile's sums, without those that overlap with earlier tiles.
+
+        A thread that computes all rows stores equal numbers again instead.
+        """
         problem, tile = self._problem, self._tile
         start = self._start(row_tile)
         column = self._first_column(column_tile)
         store = problem.store if self._plan.ranges == 1 else self._ranges.store(s)
 
+        def one(a: Expr, x: Expr, v: Parts) -> Stmt:
+            return store(worker.b, start + a, column + x, v)
+
         def columns(valid: int) -> Stmt:
-            return tile.rows_of_panel(
-                row_tile * tile.rows - start,
-                0 if self._plan.pack_right else tile.columns - valid,
-                valid,
-                lambda a, x, v: store(worker.b, start + a, column + x, v),
-            )
+            first = 0 if self._plan.pack_right else tile.columns - valid
+            if self._stores_sums:
+                return tile.keep(one, first, valid)
+            return tile.rows_of_panel(row_tile * tile.rows - start, first, valid, one)
 
         return self._by_width(column_tile, columns)
 

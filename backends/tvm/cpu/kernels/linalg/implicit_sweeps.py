@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tracejit.backends.tvm.cpu.kernels.linalg.diagonal_reductions import Reduction
 from tracejit.backends.tvm.cpu.kernels.linalg.parallel_spectrum import SQUARE
 from tracejit.backends.tvm.cpu.kernels.linalg.reflect_and_rotate import Record
-from tracejit.backends.tvm.cpu.kernels.linalg.two_diagonals import Reduction
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
 from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tracejit.backends.tvm.cpu.kernels.linalg.two_diagonals import Reduction
+from tracejit.backends.tvm.cpu.kernels.linalg.diagonal_reductions import Reduction
 from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,

@@ -5,7 +5,9 @@ Stages and strips are planned by `analysis.fft_plan`; the radix bodies are in `s
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 from tracejit.backends.tvm.analysis.fft_plan import (
     BEFORE_STAGES,
@@ -25,6 +27,8 @@ from tracejit.backends.tvm.analysis.fft_plan import (
 )
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
 from tracejit.backends.tvm.cpu.schedule.fft.stages import Strip, stage, transpose
+from tracejit.backends.tvm.ir.contracts import for_each
+from tracejit.backends.tvm.ir.tir import Expr, IfThenElse, Stmt, i64, seq, tirx
 
 POINTERS = ("source", "middle", "target", "scratch", "table", "plan")
 INTEGERS = ("sweep", "first", "count", "worker")
@@ -38,12 +42,68 @@ def fourier_code(what: Transform, name: str) -> Procedure:
     return _Code(what, name).procedure
 
 
+def _accesses(what: Transform, given: Mapping[str, Any]) -> Stmt:
+    """The accesses of a call, for the verifier; the last strip is moved to end with the matrix."""
+    source, middle, target, scratch, table, plan = (given[name] for name in POINTERS)
+    first, count, worker = (given[name] for name in INTEGERS[1:])
+    room, between = 4 * what.room, 2 * what.middle
+    before = seq(table.load_all(), plan.load_all(), scratch.use(worker * room, room))
+
+    def row(n: Expr) -> Stmt:
+        numbers, begin = 2 * what.length, (first + n) * (2 * what.length)
+        return seq(
+            for_each(lambda i: source.load(begin + i), numbers),
+            middle.use(worker * between, between),
+            for_each(lambda i: target.store(begin + i), numbers),
+        )
+
+    if what.by_rows:
+        return seq(before, for_each(row, count))
+
+    def strip(sweep: int, n: Expr) -> Stmt:
+        """Reads a strip's columns, and writes them, in the first sweep of a row as rows."""
+        rows, columns = what.sizes[sweep]
+        turns = what.is_row and sweep == 0
+        read = middle if sweep else source
+        written = middle if turns else target
+        fields = what.tables()[0].reshape(len(what.ways), -1)[sweep]
+        matrix, number = (first + n) // what.strips[sweep], (first + n) % what.strips[sweep]
+        begin = number * what.width
+        width = tirx.min(i64(what.width), columns - begin)
+
+        def at(field: int, row: Expr) -> Expr:
+            part = what.itemsize
+            to_matrix, to_row = int(fields[field]) // part, int(fields[field + 1]) // part
+            return matrix * to_matrix + row * to_row
+
+        def stored(k: Expr, x: Expr, part: Expr) -> Stmt:
+            if turns:
+                return written.store(at(TO_MATRIX, begin + x) + 2 * k + part)
+            return written.store(at(TO_MATRIX, k) + 2 * (begin + x) + part)
+
+        return seq(
+            for_each(
+                lambda k, x, part: read.load(at(FROM_MATRIX, k) + 2 * (begin + x) + part),
+                rows,
+                width,
+                2,
+            ),
+            for_each(stored, rows, width, 2),
+        )
+
+    sweeps = [for_each(partial(strip, sweep), count) for sweep in range(len(what.ways))]
+    if len(sweeps) == 1:
+        return seq(before, sweeps)
+    return seq(before, IfThenElse(given["sweep"] == 0, *sweeps))
+
+
 class _Code:
     """Writes a procedure. ``parameters`` are a sweep's integers; known ones are literals."""
 
     def __init__(self, what: Transform, name: str) -> None:
         self.what = what
         self.procedure = Procedure(name, POINTERS, INTEGERS, 2 * what.lanes)
+        self.procedure.accesses(partial(_accesses, what))
         self.number = 2 * what.itemsize
         """Bytes of a complex number."""
         self.line = self.number * what.width
@@ -78,7 +138,7 @@ class _Code:
             if is_first:
                 source = code.address("%source", code.product(row, parameters[FROM_MATRIX]))
                 target = middle
-            do = functools.partial(self._constant_strip, is_first, source, target)
+            do = partial(self._constant_strip, is_first, source, target)
             self.vectors = what.vectors
             if parameters[STAGES] == "1" and not is_first and what.sizes[1][1] % what.width == 0:
                 # Strips that take a single stage are merged.
@@ -157,9 +217,7 @@ class _Code:
         )
         factors = code.address("%table", table)
         for number, body in enumerate(self.what.bodies):
-            do = functools.partial(
-                self._body, body, m, s, source, from_row, target, to_row, factors
-            )
+            do = partial(self._body, body, m, s, source, from_row, target, to_row, factors)
             code.when(code.holds("eq", which, str(number)), do)
 
     def _body(

@@ -7,7 +7,10 @@ factor u is exp(-pi i k / h) / 2i, or its conjugate for the inverse, which is th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from tracejit.backends.tvm.analysis.fft_plan import VECTOR
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
@@ -17,7 +20,8 @@ from tracejit.backends.tvm.cpu.llvm.kinds import KINDS
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
 from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.mathematics.vocabulary import muladd
-from tracejit.backends.tvm.ir.tir import Buffer, Expr, Stmt, i32, loop
+from tracejit.backends.tvm.ir.contracts import for_each
+from tracejit.backends.tvm.ir.tir import Buffer, Expr, IfThenElse, Stmt, i32, loop, seq
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,43 @@ def fourier_halves(
     )
 
 
+def _accesses(what: Halves, sizes: tuple[int, int], given: Mapping[str, Any]) -> Stmt:
+    """The accesses of a call; the last block is moved to end with the first half."""
+    points, half = what.points, what.points // 2
+    memories = [
+        (given[name], 2 * size) for name, size in zip(("source", "target"), sizes, strict=True)
+    ]
+
+    def numbers(*which: Expr) -> Stmt:
+        def part(n: Expr) -> Stmt:
+            (source, from_row), (target, to_row) = memories
+            at = [2 * number + n for number in which]
+            return seq(
+                [source.load(given["row"] * from_row + each) for each in at],
+                [target.store(given["row"] * to_row + each) for each in at],
+            )
+
+        return for_each(part, 2)
+
+    def number(n: Expr, x: Expr) -> Stmt:
+        j = (given["first"] + n) * what.width + x
+        factor = for_each(lambda part: given["table"].load(2 * j + part), 2)
+        return IfThenElse(j < half, seq(factor, numbers(j + 1, points - 1 - j)), None)
+
+    def ends() -> Stmt:
+        (source, from_row), (target, to_row) = memories
+        at = [given["row"] * row for row in (from_row, to_row)]
+        one, both = (0, 1), (0, 1, 2 * points, 2 * points + 1)
+        read, written = (both, one) if what.inverse else (one, both)
+        return seq(
+            [source.load(at[0] + part) for part in read],
+            [target.store(at[1] + part) for part in written],
+        )
+
+    blocks = for_each(number, given["count"], what.width)
+    return seq(IfThenElse(given["first"] == 0, ends(), None), blocks)
+
+
 def _code(what: Halves) -> Procedure:
     """``count`` vectors of a row from vector ``first`` on; the ends of the row with the first."""
     kind = KINDS["float32" if what.itemsize == 4 else "float64"]
@@ -76,6 +117,7 @@ def _code(what: Halves) -> Procedure:
     code = Procedure(name, ("source", "table", "target"), ("row", "first", "count"), 2)
     number, points, width = 2 * what.itemsize, what.points, what.width
     sizes = (points + 1, points) if what.inverse else (points, points + 1)
+    code.accesses(partial(_accesses, what, sizes))
     source, target = (
         code.address(f"%{memory}", code.product("%row", str(size * number)))
         for memory, size in zip(("source", "target"), sizes, strict=True)

@@ -27,6 +27,7 @@ from tracejit.backends.tvm.cpu.mathematics.ordered_integers import (
     rank_for_minimum,
 )
 from tracejit.backends.tvm.cpu.mathematics.vocabulary import select
+from tracejit.backends.tvm.cpu.schedule.reduce.float_extremes import FloatExtremes
 from tracejit.backends.tvm.ir.contracts import Contract, Region, declare, span, whole
 from tracejit.backends.tvm.ir.tir import Expr, tirx
 from tracejit.graph import Op
@@ -41,6 +42,10 @@ _COMBINE: dict[Op, Callable[[Value, Value], Value]] = {
     OR: lambda a, b: a | b,
     XOR: lambda a, b: a ^ b,
 }
+# Combines loaded vectors with as many accumulators, and with what was seen of all.
+Step = Callable[
+    [Sequence[Value], Sequence[Value], Sequence[Value]], tuple[list[Value], list[Value]]
+]
 _RANKS = {MAX: (rank_for_maximum, maximum_of_rank), MIN: (rank_for_minimum, minimum_of_rank)}
 
 
@@ -48,7 +53,8 @@ _RANKS = {MAX: (rank_for_maximum, maximum_of_rank), MIN: (rank_for_minimum, mini
 class RowReduction:
     """The reduction of numbers of one ``kind``, from ``identity`` on.
 
-    MAX and MIN of floats are of their ranks: partial results are ranks.
+    MAX and MIN of floats are of their ranks, or in vectors by `FloatExtremes` if NaN is ``apart``.
+    Partial results of `row_code` are ranks if they are ``ranked``.
     """
 
     op: Op
@@ -56,9 +62,12 @@ class RowReduction:
     identity: float
     lanes: int
     group: int
+    ranked: bool = False
+    apart: bool = False
 
     def __str__(self) -> str:
-        return f"{self.op.function}_{self.kind.name}x{self.lanes}x{self.group}"
+        how = "_ranks" * self.ranked + "_apart" * self.apart
+        return f"{self.op.function}_{self.kind.name}x{self.lanes}x{self.group}{how}"
 
 
 @dataclass(frozen=True)
@@ -101,9 +110,12 @@ def row_code(way: RowReduction, count: int | None) -> RowCode:
     Its input and its result are partial results.
     """
     name = f"tracejit_row_{way}_of_{'any' if count is None else count}"
-    code = _Row(name, [], [], way)
+    code = RowProcedure(name, [], [], way)
     kind = way.kind.llvm
-    result = code.combined("%first", "%count", count, "%start")
+    if way.ranked:
+        result = code.combined("%first", "%count", count, "%start")
+    else:
+        result = code.number_of(code.combined("%first", "%count", count, code.rank_of("%start")))
     declare(name, Contract(("first", "count", "start"), [span("first", 0, "count")], []))
     head = f"define {kind} @{name}(ptr %first, i64 %count, {kind} %start) {{"
     return RowCode(name, module_text([code.defined(head, result)]), way.kind)
@@ -116,7 +128,7 @@ def rows_code(way: RowReduction, rows: RowLayout, start: float) -> Procedure:
     Pieces of rows give partial results, without ``start``.
     """
     name = f"tracejit_rows_{way}_of_{rows}_from_{_named(way, start)}"
-    code = _Row(name, ["source", "target"], ["first", "count"], way)
+    code = RowProcedure(name, ["source", "target"], ["first", "count"], way)
     if rows.parts == 1:
         first = ("first", rows.apart), (rows.first, 1)
         read = Region("source", first, (("count", rows.apart), (rows.length, 1)))
@@ -155,7 +167,7 @@ def rows_code(way: RowReduction, rows: RowLayout, start: float) -> Procedure:
 def parts_code(way: RowReduction, parts: int, count: int, start: float) -> Procedure:
     """``int32 name(ptr source, ptr target)``: ``count`` results of ``parts`` partial ones each."""
     name = f"tracejit_parts_{way}_of_{parts}x{count}_from_{_named(way, start)}"
-    code = _Row(name, ["source", "target"], [], way)
+    code = RowProcedure(name, ["source", "target"], [], way)
     code.touches([whole("source", parts * count)], [whole("target", count)])
 
     def one(number: str) -> None:
@@ -175,7 +187,7 @@ def _named(way: RowReduction, number: float) -> str:
     return literal(way.kind, number).replace("-", "minus")
 
 
-class _Row(Procedure):
+class RowProcedure(Procedure):
     """The function under construction; offsets count bytes."""
 
     def __init__(
@@ -202,8 +214,12 @@ class _Row(Procedure):
 
     def literal_of(self, number: float) -> str:
         """A number as a partial result."""
+        return self.rank_of(literal(self._kind, number))
+
+    def rank_of(self, number: str) -> str:
+        """A number in a register as a partial result."""
         lanes, self.lanes = self.lanes, 1
-        text = self._rank(self.literal(self._kind, number)).text
+        text = self._rank(Value(self, self._kind, number)).text
         self.lanes = lanes
         return text
 
@@ -211,22 +227,28 @@ class _Row(Procedure):
         """``start`` combined with ``known`` numbers from an address on, or with ``count``."""
         way, kind = self._way, self._kind
         self.lanes = way.lanes
-        along = [self._rank(self.literal(kind, way.identity))] * way.group
+        identity = self.literal(kind, way.identity)
+        extremes = FloatExtremes(kind, way.op is MIN) if way.apart else None
+        seen = extremes.seen(identity, way.group) if extremes else []
+        along = [identity if extremes else self._rank(identity)] * way.group
+        step = extremes.step if extremes else self._step
         done = "0"
         for each in sorted({way.group, 1}, reverse=True):
             size = way.lanes * each
             end = self._end(count, known, size)
-            along[:each] = self._loop(first, done, end, size, along[:each])
+            along[:each], seen = self._loop(first, done, end, size, along[:each], seen, step)
             done = end
+        join = extremes.better if extremes else self.joined
         half = way.group // 2
         while half:
-            along = [self.joined(a, b) for a, b in zip(along[:half], along[half:], strict=True)]
+            along = [join(a, b) for a, b in zip(along[:half], along[half:], strict=True)]
             half //= 2
-        folded = self._folded(along[0])
-        end, value = self._end(count, known, 1), Value(self, kind, folded)
+        last = self._rank(extremes.value(along[0], seen)) if extremes else along[0]
+        end, value = self._end(count, known, 1), Value(self, kind, self._folded(last))
         if done == end and start == self.literal_of(way.identity):
             return value
-        (total,) = self._loop(first, done, end, 1, [Value(self, kind, start)])
+        initial = [Value(self, kind, start)]
+        (total,), _ = self._loop(first, done, end, 1, initial, [], self._step)
         return self.joined(total, value)
 
     def _end(self, count: str, known: int | None, size: int) -> str:
@@ -237,32 +259,42 @@ class _Row(Procedure):
         return self._made(f"mul nsw i64 {whole}, {self._item}")
 
     def _loop(
-        self, first: str, begin: str, end: str, step: int, into: Sequence[Value]
-    ) -> list[Value]:
-        """Combine the numbers from ``begin`` to ``end``, ``step`` at a time, into vectors of
-        accumulators.
-        """
+        self,
+        first: str,
+        begin: str,
+        end: str,
+        size: int,
+        into: Sequence[Value],
+        seen: Sequence[Value],
+        step: Step,
+    ) -> tuple[list[Value], list[Value]]:
+        """Combine the numbers from ``begin`` to ``end``, ``size`` at a time, by ``step``."""
         known = begin[0] != "%" and end[0] != "%"
         if known and int(begin) == int(end):
-            return list(into)
-        if known and int(begin) + step * self._item == int(end):
-            return self._step(self.address(first, begin), into)
+            return list(into), list(seen)
+        if known and int(begin) + size * self._item == int(end):
+            return step(self._vectors(self.address(first, begin), len(into)), into, seen)
+        before_loop = [*into, *seen]
         at, following, top, body, done, more = self.fresh(
             "%i", "%next", "loop", "body", "done", "%more"
         )
-        held = [Value(self, self._kind, name) for name in self.fresh(*["%acc"] * len(into))]
+        names = self.fresh(*["%acc"] * len(before_loop))
+        held = [Value(self, v.kind, name) for v, name in zip(before_loop, names, strict=True)]
         before = self.block
         self.jump(top)
         self.start(top)
-        places = self.reserve(1 + len(into))
+        places = self.reserve(1 + len(held))
         if not known:
             self.act(f"{more} = icmp slt i64 {at}, {end}")
             self.act(f"br i1 {more}, label %{body}, label %{done}")
             self.start(body)
         # Opaque, so that LLVM does not search for better addresses.
         offset = self._made(f'call i64 asm "", "=r,0"(i64 {at})')
-        made = self._step(self.address(first, offset), held)
-        self.act(f"{following} = add nuw nsw i64 {at}, {step * self._item}")
+        vectors = self._vectors(self.address(first, offset), len(into))
+        made = [
+            each for some in step(vectors, held[: len(into)], held[len(into) :]) for each in some
+        ]
+        self.act(f"{following} = add nuw nsw i64 {at}, {size * self._item}")
         if known:
             self.act(f"{more} = icmp slt i64 {following}, {end}")
             self.act(f"br i1 {more}, label %{top}, label %{done}")
@@ -270,19 +302,24 @@ class _Row(Procedure):
             self.jump(top)
         last = self.block
         self.fill(places[0], at, f"phi i64 [ {begin}, %{before} ], [ {following}, %{last} ]")
-        for where, name, given, value in zip(places[1:], held, into, made, strict=True):
+        for where, name, given, value in zip(places[1:], held, before_loop, made, strict=True):
             incoming = f"[ {given.text}, %{before} ], [ {value.text}, %{last} ]"
-            self.fill(where, name.text, f"phi {self.type(self._kind)} {incoming}")
+            self.fill(where, name.text, f"phi {self.type(name.kind)} {incoming}")
         self.start(done)
-        return made if known else held
+        results = made if known else held
+        return results[: len(into)], results[len(into) :]
 
-    def _step(self, first: str, into: Sequence[Value]) -> list[Value]:
-        """Combine adjacent vectors in memory into as many accumulators."""
-        made = []
-        for number, value in enumerate(into):
-            place = self.address(first, str(number * self.lanes * self._item))
-            made.append(self.joined(value, self._rank(self.get(self._kind, place))))
-        return made
+    def _vectors(self, first: str, count: int) -> list[Value]:
+        """Load adjacent vectors."""
+        places = [str(number * self.lanes * self._item) for number in range(count)]
+        return [self.get(self._kind, self.address(first, place)) for place in places]
+
+    def _step(
+        self, loaded: Sequence[Value], into: Sequence[Value], seen: Sequence[Value]
+    ) -> tuple[list[Value], list[Value]]:
+        """Combine vectors with as many accumulators."""
+        pairs = zip(into, loaded, strict=True)
+        return [self.joined(value, self._rank(each)) for value, each in pairs], list(seen)
 
     def _folded(self, vector: Value) -> str:
         """Combine the numbers of a vector, by halves."""

@@ -9,8 +9,17 @@ from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.loop_nest import Axis, Count, nest
 from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Accumulators, Range
 from tracejit.backends.tvm.cpu.schedule.reduce.common import PARTS, Reduction, numbered, product
-from tracejit.backends.tvm.cpu.schedule.reduce.row_kernels import WholeRows, row_in_text
+from tracejit.backends.tvm.cpu.schedule.reduce.row_kernels import (
+    FoundInText,
+    WholeRows,
+    argmax_in_text,
+    row_in_text,
+)
+from tracejit.backends.tvm.ir.dtypes import register_dtype
 from tracejit.backends.tvm.ir.tir import Expr, Stmt, i32, importing, loop, seq, tirx
+from tracejit.shapes import ElementType
+
+_INDICES = {"int32": ElementType.S32, "int64": ElementType.S64}
 
 
 def rows(kernel: Reduction, axis: Axis) -> Stmt:
@@ -56,6 +65,9 @@ def _combined_row(
             return use(emitter, [made])
 
         return [importing(code.text, seq(*kernel.scalar(called)))]
+    best = argmax_in_text(kernel, ranges[0]) if len(ranges) == 1 else None
+    if best is not None:
+        return _best_of_row(kernel, ranges[0], best, start, use)
     total = Accumulators(kernel.reducer.element_types, 1)
     return [
         *total.allocations,
@@ -63,6 +75,29 @@ def _combined_row(
         *kernel.row(axis, ranges, total, i32(0)),
         *kernel.scalar(lambda e, at: use(e, total.read(e, at))),
     ]
+
+
+def _best_of_row(
+    kernel: Reduction,
+    what: Range,
+    best: FoundInText,
+    start: Callable[[Emitter], list[Value]],
+    use: Callable[[Emitter, list[Value]], list[Stmt]],
+) -> list[Stmt]:
+    """``use`` of the best element in a range and its index, combined with ``start``."""
+    code, first, begin = best
+    _, place = kernel.reducer.element_types
+
+    def found(emitter: Emitter, at: Expr) -> list[Stmt]:
+        index = code.called(tirx.address_of(first), what.extent).astype(kernel.dtype)
+        # The verifier does not know that it is inside.
+        index = tirx.max(tirx.min(index, what.extent - kernel.number(1)), kernel.number(0))
+        index = emitter.hold(index, _INDICES[kernel.dtype])
+        number = first.source[first.indices[0] + index]
+        own = [number, begin + index.astype(register_dtype(place))]
+        return use(emitter, kernel.combined(emitter, start(emitter), own))
+
+    return [importing(code.text, seq(*kernel.scalar(found)))]
 
 
 def _row_parts(kernel: Reduction, axis: Axis, counts: list[Count]) -> Stmt:

@@ -14,9 +14,9 @@ from tracejit.backends.tvm.codegen.loop_nest import Count, nest
 from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Accumulators, Range
 from tracejit.backends.tvm.cpu.schedule.reduce.combining import held
-from tracejit.backends.tvm.cpu.schedule.rows.local_buffers import RowEmitter
-from tracejit.backends.tvm.cpu.schedule.rows.phases import PhaseSweep, RowPhases
+from tracejit.backends.tvm.cpu.schedule.rows.phases import PhaseSweep, VectorPhases
 from tracejit.backends.tvm.fusion.kernel import Fusion
+from tracejit.backends.tvm.fusion.row_buffers import RowEmitter
 from tracejit.backends.tvm.fusion.row_fusion import RowKernel
 from tracejit.backends.tvm.ir.tir import PARALLEL, SERIAL, Buffer, Expr, Stmt, loop, seq, tirx
 from tracejit.backends.tvm.tune.knobs import counts as numbers
@@ -26,7 +26,7 @@ from tracejit.graph import Instruction
 VECTORS = 8
 
 
-class Columns(RowPhases):
+class Columns(VectorPhases):
     """A row kernel whose last kept axis is contiguous, cut into panels of columns."""
 
     def __init__(

@@ -1,177 +1,35 @@
-"""Base class of row kernels: the phases of a row in order, for any vector axis.
+"""Row kernels of the CPU: phases in vectors, for any vector axis.
 
-The parallel loop over rows is outside; inside, the phases follow one another. Results that only
-phases read stay in local buffers: one element for a value per row, a row for an array.
+The parallel loop over rows is outside; inside, the phases follow one another.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
-from tracejit.backends.tvm.codegen.access_analysis import Accesses
 from tracejit.backends.tvm.codegen.emitter import Emitter
-from tracejit.backends.tvm.codegen.kernel_frame import Frame
-from tracejit.backends.tvm.codegen.loop_nest import Axis, Count, merge, settle
-from tracejit.backends.tvm.codegen.stores import identity
+from tracejit.backends.tvm.codegen.loop_nest import Axis
 from tracejit.backends.tvm.cpu.schedule.lanes import as_index, side_by_side
 from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Reducer, Sweep
 from tracejit.backends.tvm.cpu.schedule.reduce.combining import ReduceSpec
-from tracejit.backends.tvm.cpu.schedule.rows.local_buffers import (
-    LocalBuffers,
-    RowAccesses,
-    RowEmitter,
-    VisibleBuffers,
-)
 from tracejit.backends.tvm.fusion.kernel import Fusion
-from tracejit.backends.tvm.fusion.row_fusion import RowKernel, RowSpace, ask_phase
-from tracejit.backends.tvm.ir.affine import Index, LoopVariable, linear
-from tracejit.backends.tvm.ir.tir import (
-    AllocBuffer,
-    Buffer,
-    Expr,
-    Stmt,
-    const,
-)
-from tracejit.graph import Instruction
+from tracejit.backends.tvm.fusion.row_buffers import RowEmitter
+from tracejit.backends.tvm.fusion.row_phases import RowPhases
+from tracejit.backends.tvm.ir.affine import Index
+from tracejit.backends.tvm.ir.tir import Expr, Stmt
 
 
-class RowPhases(ABC):
-    """A row kernel under construction."""
-
-    def __init__(
-        self, frame: Frame, kernel: RowKernel, stored: Mapping[Instruction, Buffer]
-    ) -> None:
-        self.frame = frame
-        self.dtype = frame.index_dtype
-        self.kernel = kernel
-        self.rows: RowSpace = kernel.rows
-        self.stored = stored
-        self.row_space, self.inner_space = self.rows.spaces()
-        self.positions: dict[LoopVariable, Expr] = {}
-        self.local = LocalBuffers(kernel, stored)
-        self.known = self._visible()
-        self._merge()
-        # Axes merge independently of the layout of local buffers, but the layout depends on the
-        # axes.
-        self.local = LocalBuffers(kernel, stored, *self.local_layout())
-        self.known = self._visible()
-
-    def local_layout(self) -> tuple[int, int]:
-        """The number of adjacent rows in local buffers, and the number of copies of the buffers.
-
-        Called once, after the axes are merged: panels are cut from an axis, not from a dimension
-        of the array, which reads may have split into several axes.
-        """
-        return 1, 1
-
-    def _visible(self) -> dict[int, VisibleBuffers]:
-        """The buffers that each phase reads; its own results do not hide those of others."""
-        made = {**self.stored, **self.local.buffers}
-        return {
-            id(phase): VisibleBuffers(made, self.frame.inputs, {*phase.results, *phase.anchors})
-            for phase in self.kernel.phases
-        }
-
-    def _merge(self) -> None:
-        current: list[Fusion] = []
-
-        def ask(scope: Accesses) -> None:
-            for phase in self.kernel.phases:
-                current[:] = [phase]
-                scope.known -= scope.known
-                ask_phase(scope, phase, self.rows, self.row_space, self.inner_space)
-                scope.forget()
-
-        accesses = settle(
-            [self.row_space, self.inner_space],
-            ask,
-            lambda i: i in self.known[id(current[0])],
-            lambda is_input: RowAccesses(is_input, self.local),
-        )
-        addresses = [load.address for load in accesses.loads]
-        whole = self.rows.whole(self.row_space, self.inner_space)
-        addresses.append(linear(whole, self.rows.dimensions)[0])
-        addresses.append(linear(self.inner_space.indices, self.rows.inner_sizes)[0])
-        addresses.append(linear(self.row_space.indices, self.rows.row_sizes)[0])
-        self.row_axes = merge(self.row_space.variables, addresses, accesses.opaque)
-        self.inner_axes = merge(self.inner_space.variables, addresses, accesses.opaque)
+class VectorPhases(RowPhases):
+    """A row kernel whose phases are loops of vectors."""
 
     @property
     def pieces(self) -> int:
         """The number of pieces of the loop over rows."""
         return self.frame.pieces(self.frame.cost * math.prod(self.rows.dimensions))
 
-    def count(self, axis: Axis) -> Count:
-        return axis.count(self.positions)
-
-    def row(self) -> list[Stmt]:
-        """All phases, at the current position of the row."""
-        statements: list[Stmt] = [AllocBuffer(buffer) for buffer in self.own_buffers()]
-        for phase in self.kernel.phases:
-            if phase.anchors:
-                statements += self.reductions(phase)
-            elif self.rows.is_whole(phase.dimensions):
-                statements += self.elements(phase)
-            else:
-                statements += self.values(phase)
-        return statements
-
-    def own_buffers(self) -> Iterable[Buffer]:
-        """The local buffers that are private to a row."""
-        return self.local.buffers.values()
-
-    @abstractmethod
-    def reductions(self, phase: Fusion) -> list[Stmt]:
-        """Reductions over the row, and their epilogue."""
-
-    @abstractmethod
-    def elements(self, phase: Fusion) -> list[Stmt]:
-        """A pointwise phase over the elements of the row."""
-
-    @abstractmethod
-    def values(self, phase: Fusion) -> list[Stmt]:
-        """A pointwise phase with one value per row."""
-
-    def emitter(self, phase: Fusion, lanes: int = 1, lane: Expr | None = None) -> RowEmitter:
-        made = RowEmitter(
-            self.known[id(phase)],
-            self.positions,
-            lanes=lanes,
-            lane=lane,
-            uses=self.frame.uses,
-            index_dtype=self.dtype,
-        )
-        made.local = self.local
-        return made
-
     def index(self, lane: Expr) -> Expr:
         return as_index(lane, self.dtype)
-
-    def number(self, value: int) -> Expr:
-        return const(value, self.dtype)
-
-    def store(self, emitter: Emitter, phase: Fusion) -> list[Stmt]:
-        """Store a phase's results: to local buffers, to memory, or both."""
-        assert isinstance(emitter, RowEmitter)
-        statements: list[Stmt] = []
-        for result in phase.results:
-            shape = result.array_shape
-            where = self.rows.place(shape.dimensions, self.row_space, self.inner_space)
-            known = emitter.given.get(result)
-            value = emitter.result(result, where) if known is None else known
-            targets = []
-            if result in self.local.buffers:
-                at = emitter.place(result, where, shape.dimensions)
-                targets.append((self.local.buffers[result], at))
-            if result in self.stored:
-                at = emitter.expression(identity(shape.dimensions)(where))
-                targets.append((self.stored[result], at))
-            for target, at in targets:
-                made = emitter.store(target, at, value, shape.element_type)
-                statements.extend(made if isinstance(made, list) else [made])
-        return statements
 
     def vector(self, phase: Fusion, axis: Axis, lanes: int) -> list[Stmt]:
         """A pointwise phase for ``lanes`` elements from the current position on ``axis``."""
@@ -191,7 +49,7 @@ class RowPhases(ABC):
 class PhaseSweep(Sweep):
     """The reductions of a phase, which share one pass over the row."""
 
-    def __init__(self, owner: RowPhases, phase: Fusion) -> None:
+    def __init__(self, owner: VectorPhases, phase: Fusion) -> None:
         rows = owner.rows
         order = (*rows.outer, *rows.inner)
 

@@ -9,7 +9,7 @@ from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Axis, in_vectors, nest
 from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Accumulators, Range
 from tracejit.backends.tvm.cpu.schedule.rows.column_kernel import Columns
-from tracejit.backends.tvm.cpu.schedule.rows.phases import PhaseSweep, RowPhases
+from tracejit.backends.tvm.cpu.schedule.rows.phases import PhaseSweep, VectorPhases
 from tracejit.backends.tvm.fusion.kernel import Fusion
 from tracejit.backends.tvm.fusion.row_fusion import RowKernel
 from tracejit.backends.tvm.ir.tir import Buffer, Expr, Stmt, i32
@@ -28,7 +28,7 @@ def row_kernel(
     return _AlongRows(frame, kernel, stored).statement()
 
 
-class _AlongRows(RowPhases):
+class _AlongRows(VectorPhases):
     def statement(self) -> Stmt:
         counts = [self.count(axis) for axis in self.row_axes]
         return nest(counts, self.row, parallel=self.pieces, dtype=self.dtype)

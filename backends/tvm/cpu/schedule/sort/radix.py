@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from tracejit.backends.tvm.analysis.sort_keys import Order
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.cpu.schedule.sort.rows import RowSort, Sorting
+from tracejit.backends.tvm.ir.contracts import filling
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,
     Buffer,
@@ -54,11 +55,15 @@ class Radix(RowSort):
         source = buffer("source", (1,), "int32", scope="local")
         total = buffer("total", (1,), "uint32", scope="local")
         zero = self.number(0)
+        enter = loop(self.length, lambda i: self._enter(base, first, counts, i), dtype=self.dtype)
+        # A pass writes all of the other half, a bucket after the other, before it is the source.
+        for memory in self.scratch():
+            enter = filling(enter, memory, first, 2 * self.length)
         statements = [
             *(AllocBuffer(local) for local in (counts, source, total)),
             loop(self.digits * _BUCKETS, lambda i: store(counts, i, const(0, "uint32"))),
             store(source, zero, const(0, "int32")),
-            loop(self.length, lambda i: self._enter(base, first, counts, i), dtype=self.dtype),
+            enter,
             loop(self.digits, lambda digit: self._pass(first, source, total, counts, digit)),
         ]
 

@@ -12,14 +12,20 @@ in the order of their indices. The code is small, so programs share none of it.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
+from typing import Any
 
 from tracejit.backends.tvm.cpu.llvm.kinds import KINDS
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import SortCode, SortPlan
+from tracejit.backends.tvm.ir.contracts import for_each, span
+from tracejit.backends.tvm.ir.tir import Expr, Stmt, seq
 
 # The most elements that are selected.
 SELECTED = 128
 _BEYOND = str((1 << 63) - 1)
+# What a selection writes: the list.
+_FIRST = (span("keys", 0, "kept"), span("places", 0, "kept"))
 # Vectors of a block that one iteration processes.
 _STEPS = 8
 
@@ -144,6 +150,7 @@ def selected(plan: SortPlan, block: int) -> Procedure:
     """
     pointers, integers = ("source", "keys", "places"), ("first", "place", "count", "kept")
     code = _First(plan, f"first_of_{block}", pointers, integers)
+    code.touches([span("source", "first", "count")], _FIRST)
     code.clear("%keys", "%places")
     memories = "%source", "%keys", "%places"
 
@@ -195,6 +202,7 @@ def merged_parts(plan: SortPlan) -> Procedure:
     """Select the ``kept`` first of ``count`` pairs, those of the parts of a row."""
     pointers = ("of_parts", "places_of_parts", "keys", "places")
     code = _First(plan, "first_of_parts", pointers, ("count", "kept"))
+    code.touches([span(pointer, 0, "count") for pointer in pointers[:2]], _FIRST)
     code.clear("%keys", "%places")
 
     def one(index: str) -> None:
@@ -211,6 +219,15 @@ def values_at(plan: SortPlan) -> Procedure:
     pointers, integers = ("source", "places", "target"), ("first", "kept")
     code = _First(plan.of_one, "first_values", pointers, integers)
 
+    def accesses(given: Mapping[str, Any]) -> Stmt:
+        # The indices are those of the row, which `selected` has put into the list.
+        def value(index: Expr) -> Stmt:
+            return seq(given["places"].load(index), given["target"].store(index))
+
+        return seq(given["source"].load_all(), for_each(value, given["kept"]))
+
+    code.accesses(accesses)
+
     def one(index: str) -> None:
         place = code.sum("%first", code.number("%places", index))
         code.put(code.get(code.kind, code.at("%source", place)), code.at("%target", index))
@@ -223,6 +240,7 @@ def values_at(plan: SortPlan) -> Procedure:
 def indices_as(plan: SortPlan, dtype: str) -> Procedure:
     """Store ``kept`` indices as numbers of ``dtype``, ``int32`` or ``int64``."""
     code = _First(plan.of_one, f"first_places_{dtype}", ("places", "target"), ("kept",))
+    code.touches([span("places", 0, "kept")], [span("target", 0, "kept")])
     kind = KINDS[dtype]
 
     def one(index: str) -> None:

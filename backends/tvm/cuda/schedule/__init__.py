@@ -1,0 +1,1 @@
+"""How the threads of a GPU share reductions, rows, transposes and products."""

@@ -1,0 +1,57 @@
+"""The page on native functions: its sources are compiled by its commands, its examples run."""
+
+from __future__ import annotations
+
+import ctypes
+import doctest
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tests.project import checkout
+from tracejit.custom_ops import load_op_library
+
+PAGE = (checkout.ROOT / "docs" / "native_functions.md").read_text(encoding="utf-8")
+FILE = re.compile(r"^(?://|/\*) (\S+\.(?:cc|c))\b")
+
+pytestmark = [
+    pytest.mark.usefixtures("own_targets"),
+    pytest.mark.skipif(
+        None in map(shutil.which, ("cc", "g++")), reason="needs compilers of C and C++"
+    ),
+]
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.M | re.S)
+
+
+def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for text in (*blocks("cpp"), *blocks("c")):
+        name = FILE.match(text)
+        assert name is not None, text
+        Path(name[1]).write_text(text)
+    folder = os.path.dirname(sys.executable)
+    environment = os.environ | {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+    for command in blocks("bash"):
+        subprocess.run(["bash", "-ec", command], env=environment, check=True)
+    x = np.array([1, 2, 2], np.float32)
+    names = {"ctypes": ctypes, "np": np, "tj": tj, "load_op_library": load_op_library, "x": x}
+    shown = [doctest.DocTestParser().get_examples(block) for block in blocks("pycon")]
+    results = []
+    for example in (example for examples in shown for example in examples):
+        try:
+            results.append(eval(example.source, names))
+        except SyntaxError:
+            exec(compile(example.source, "page", "exec"), names)
+    np.testing.assert_allclose(results[-1], 3 * x + 1)
+    normalised = names["normalised"](x)  # type: ignore[operator]
+    np.testing.assert_allclose(normalised, x / np.sqrt((x**2).mean()) + 1, rtol=1e-5)

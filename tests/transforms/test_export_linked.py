@@ -1,0 +1,199 @@
+"""Exported libraries that link handlers, that are static, and that C++ calls with spans."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tests.ffi.test_handlers import SOURCE
+from tracejit.errors import ArgumentError, UnsupportedError
+
+pytestmark = [
+    pytest.mark.usefixtures("machine_code", "own_targets"),
+    pytest.mark.skipif(
+        None in map(shutil.which, ("cc", "g++")), reason="needs compilers of C and C++"
+    ),
+]
+X = np.arange(1, 9, dtype=np.float32).reshape(2, 4)
+
+
+def built(*command: str) -> None:
+    subprocess.run(command, check=True)
+
+
+def output(program: Path) -> str:
+    return subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture(scope="module")
+def handlers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("handlers")
+    flags = [*tj.ffi.cflags(), "-O0", "-w"]
+    built("g++", *flags, str(SOURCE), "-o", str(folder / "libhandlers.so"))
+    built("g++", *flags, "-c", str(SOURCE), "-o", str(folder / "handlers.o"))
+    return folder
+
+
+@pytest.fixture
+def loaded(handlers: Path) -> ctypes.CDLL:
+    library = ctypes.CDLL(str(handlers / "libhandlers.so"))
+    for name in ("RmsNorm", "Weighted", "Increment", "SumInThreads"):
+        tj.ffi.register_ffi_target(f"linked.{name}", getattr(library, name))
+    return library
+
+
+def norm(x: Any) -> Any:
+    call = tj.ffi.ffi_call("linked.RmsNorm", tj.ShapeDtypeStruct(x.shape, x.dtype))
+    return call(2 * x, eps=np.float32(1e-5)) + 1
+
+
+def weighted(a: Any, b: Any) -> Any:
+    shapes = tj.ShapeDtypeStruct(a.shape, a.dtype), tj.ShapeDtypeStruct((), np.int32)
+    total, count = tj.ffi.ffi_call("linked.Weighted", shapes)(
+        a, b, mode="sum", negate=True, weights=[2, -1], options={"shift": 0.5}
+    )
+    call = tj.ffi.ffi_call("linked.Increment", shapes[0], input_output_aliases={0: 0})
+    return call(total * 2), count
+
+
+def total(x: Any) -> Any:
+    shape = tj.ShapeDtypeStruct((), np.float64)
+    return tj.ffi.ffi_call("linked.SumInThreads", shape)(x) + 1
+
+
+@pytest.mark.parametrize("how", ["objects", "libraries"])
+def test_handlers_are_linked(handlers: Path, loaded: ctypes.CDLL, tmp_path: Path, how: str) -> None:
+    files = {"objects": ["handlers.o"], "libraries": ["libhandlers.so"]}[how]
+    options: dict[str, Any] = {how: [handlers / name for name in files]}
+    ones = np.arange(3.0), np.ones(3)
+    for function, given in ((norm, (X,)), (weighted, ones), (total, (np.ones(5),))):
+        compiled = tj.jit(function).lower(*given).compile()
+        path = tmp_path / f"{function.__name__}.so"
+        compiled.export(path, name="model", **options)
+        library = ctypes.CDLL(str(path))
+        wanted = [np.asarray(leaf) for leaf in tj.tree.leaves(compiled(*given))]
+        made = [np.empty_like(leaf) for leaf in wanted]
+        for _ in range(2):
+            pointers = [ctypes.c_void_p(array.ctypes.data) for array in (*given, *made)]
+            assert library.model(*pointers) == 0
+            for found, expected in zip(made, wanted, strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_errors_of_linked_handlers(handlers: Path, loaded: ctypes.CDLL, tmp_path: Path) -> None:
+    compiled = tj.jit(total).lower(np.ones(3)).compile()
+    with pytest.raises(UnsupportedError, match=r"calls linked.SumInThreads of a compiled library"):
+        compiled.export(tmp_path / "model.so")
+    compiled.export(tmp_path / "model.so", libraries=[handlers / "libhandlers.so"])
+    library = ctypes.CDLL(str(tmp_path / "model.so"))
+    library.model_message.restype = ctypes.c_char_p
+    x, y = -np.ones(3), np.empty(())
+    status = library.model(*(ctypes.c_void_p(array.ctypes.data) for array in (x, y)))
+    assert library.model_message(status) == b"a negative sum"
+    with pytest.raises(FileNotFoundError):
+        compiled.export(tmp_path / "model.so", libraries=[tmp_path / "missing.so"])
+
+
+def test_handlers_that_cannot_be_linked(loaded: ctypes.CDLL, tmp_path: Path) -> None:
+    loaded.counter_id.restype = loaded.counter_info.restype = ctypes.c_void_p
+    types = {"type_id": loaded.counter_id(), "type_info": loaded.counter_info()}
+    tj.ffi.register_ffi_type("counter", types)
+    stages = {"instantiate": loaded.MakeCounter, "execute": loaded.Count}
+    tj.ffi.register_ffi_target("linked.Count", stages)
+    shape = tj.ShapeDtypeStruct((), np.int64)
+
+    def count(x: Any) -> Any:
+        return tj.ffi.ffi_call("linked.Count", shape, has_side_effect=True)() + x
+
+    compiled = tj.jit(count).lower(0).compile()
+    with pytest.raises(UnsupportedError, match="has the stages instantiate, execute"):
+        compiled.export(tmp_path / "model.so")
+
+
+STATIC = """
+#include <stdio.h>
+#include <stdlib.h>
+#include "first.h"
+#include "second.h"
+static int allocated, released;
+static void *allocate(size_t alignment, size_t size) {
+  allocated++;
+  return aligned_alloc(alignment, (size + 63) / 64 * 64);
+}
+static void release(void *memory) {
+  released++;
+  free(memory);
+}
+int main(void) {
+  static float x[3000], y[3000], z[3000];
+  for (int i = 0; i < 3000; i++) x[i] = (float)((i * 37) % 101);
+  if (first_abi() != FIRST_ABI || second_abi() != SECOND_ABI || FIRST_ABI == SECOND_ABI) return 1;
+  first_set_allocator(allocate, release);
+  if (first(x, y) || second(x, z)) return 2;
+  printf("%g %g %d", y[0], z[7], allocated > 0);
+  return 0;
+}
+"""
+
+
+def test_static_libraries_go_together(tmp_path: Path) -> None:
+    x = np.array([(i * 37) % 101 for i in range(3000)], np.float32)
+
+    def first(x: Any) -> Any:
+        return np.sort(np.cos(x) * 2)[::-1]
+
+    def second(x: Any) -> Any:
+        return np.cumsum(x) * np.arange(3000, dtype=np.float32)
+
+    for function in (first, second):
+        name = function.__name__
+        compiled = tj.jit(function).lower(x).compile()
+        report = compiled.export(tmp_path / f"lib{name}.a", header=tmp_path / f"{name}.h")
+        assert report.file_bytes == (tmp_path / f"lib{name}.a").stat().st_size
+        assert [each.name for each in report.functions] == [name]
+        assert "bytes of constants" in str(report)
+    source, program = tmp_path / "main.c", tmp_path / "main"
+    source.write_text(STATIC)
+    archives = [str(tmp_path / f"lib{name}.a") for name in ("first", "second")]
+    built("cc", "-Wall", "-Werror", str(source), *archives, "-lm", "-lpthread", "-o", str(program))
+    y, z, uses_allocator = output(program).split()
+    np.testing.assert_allclose(float(y), first(x)[0], rtol=1e-5)
+    np.testing.assert_allclose(float(z), second(x)[7], rtol=1e-5)
+    assert uses_allocator in ("0", "1")
+    with pytest.raises(ArgumentError, match=r"leave out libraries= and python="):
+        compiled.export(tmp_path / "libmodel.a", python=tmp_path / "model.py")
+
+
+SPANS = """
+#include <array>
+#include <complex>
+#include <cstdio>
+#include "model.h"
+int main() {
+  std::array<float, 6> x{1, 2, 3, 4, 5, 6}, y{};
+  std::array<double, 4> spectrum{};
+  if (int status = model(x, y, spectrum)) { std::puts(model_message(status)); return status; }
+  std::printf("%g %g", y[5], spectrum[0]);
+}
+"""
+
+
+def test_spans_in_cpp(tmp_path: Path) -> None:
+    def model(x: Any) -> Any:
+        return 2 * x, x.sum(0).astype(complex)[:2]
+
+    x = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+    compiled = tj.jit(model).lower(x).compile()
+    library = tmp_path / "model.so"
+    compiled.export(library, header=tmp_path / "model.h")
+    (tmp_path / "main.cc").write_text(SPANS)
+    flags = ["-std=c++20", "-Wall", "-Wextra", "-Werror", f"-Wl,-rpath,{tmp_path}"]
+    built("g++", *flags, str(tmp_path / "main.cc"), str(library), "-o", str(tmp_path / "main"))
+    assert output(tmp_path / "main") == "12 5"
