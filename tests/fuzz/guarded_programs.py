@@ -57,7 +57,9 @@ class GuardedNumPy:
             return guarded(whole, at_end=self.at_end, align=whole.itemsize)
         # An array that says it is whole, an item of which lies on the forbidden page.
         short = guarded(whole.reshape(-1)[self.missing :], at_end=True, align=whole.itemsize)
-        return np.lib.stride_tricks.as_strided(short, whole.shape, whole.strides)
+        # By bytes: `as_strided` knows no element types but NumPy's own.
+        reach = np.lib.stride_tricks.as_strided(short.view(np.uint8), (whole.nbytes,), (1,))
+        return reach.view(dtype).reshape(shape)
 
 
 @contextmanager
