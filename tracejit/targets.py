@@ -124,6 +124,24 @@ _entering = threading.RLock()
 _process = os.urandom(16).hex()
 _numbers = itertools.count()
 
+_device: ContextVar[str] = ContextVar("tracejit_device_of_kernels", default="CPU")
+
+
+@contextmanager
+def computing_for(device: str) -> Iterator[None]:
+    """Within the block, custom ops choose their kernels for a device: ``"CPU"`` or ``"GPU"``."""
+    token = _device.set(device)
+    try:
+        yield
+    finally:
+        _device.reset(token)
+
+
+def device_of_kernels() -> str:
+    """The device whose kernels custom ops choose now."""
+    return _device.get()
+
+
 CALLBACK = "tracejit.callback."
 """How the names of callbacks begin, which mean nothing in another process."""
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit import targets
 from tracejit.backends.abi import ArraySpec
 from tracejit.backends.artifact import Artifact
 from tracejit.backends.launch_plan import (
@@ -24,6 +25,7 @@ from tracejit.backends.launch_plan import (
     OUTPUT,
     WORKSPACE,
     Choose,
+    HostCall,
     Launch,
     LaunchPlan,
     Node,
@@ -33,10 +35,11 @@ from tracejit.backends.launch_plan import (
 from tracejit.cuda.arrays import DeviceArray
 from tracejit.cuda.device import Device, device_of
 from tracejit.cuda.driver import NO_BINARY, Driver
-from tracejit.cuda.memory import Memory, allocate, copy_out
+from tracejit.cuda.memory import Memory, allocate, copy_in, copy_out
 from tracejit.cuda.streams import Stream
 from tracejit.cuda.transfer import is_on_a_device, to_device
 from tracejit.errors import ArgumentError, DeviceError
+from tracejit.loading import load
 from tracejit.runtime.cuda_graphs import Graphs
 from tracejit.runtime.executable import Executable, conformed
 
@@ -71,7 +74,7 @@ class _Loaded:
             elif isinstance(node, Choose):
                 for branch in node.branches:
                     self._find(call, module, branch)
-            elif node.function not in self.functions:
+            elif isinstance(node, Launch) and node.function not in self.functions:
                 handle = call.handle("cuModuleGetFunction", module, node.function.encode())
                 if node.shared_bytes > _DEFAULT_SHARED:
                     call("cuFuncSetAttribute", handle, _DYNAMIC_SHARED, node.shared_bytes)
@@ -200,6 +203,8 @@ class _Run:
         for node in nodes:
             if isinstance(node, Launch):
                 self._launch(call, node)
+            elif isinstance(node, HostCall):
+                self._call_host(node)
             elif isinstance(node, Repeat):
                 self.nodes(call, node.condition)
                 while self._number(node.predicate, np.uint8):
@@ -218,6 +223,25 @@ class _Run:
         made: np.ndarray = np.empty(1, dtype)
         copy_out(self._device, self._address(place), made)
         return int(made[0])
+
+    def _call_host(self, node: HostCall) -> None:
+        """Copies the operands here, when they are computed, and the results there."""
+        # The interpreter is imported by programs that need it.
+        computation = load("tracejit.runtime.host_op_callback").host_computation(node.text)
+        addresses = [*map(self._address, node.arguments)]
+        count = len(computation.given)
+        operands = [np.empty(shape.dimensions, shape.dtype) for shape in computation.given]
+        for operand, address in zip(operands, addresses[:count], strict=True):
+            copy_out(self._device, address, operand)
+        if not operands:
+            self._stream.synchronize()
+        with targets.computing_for("GPU"):
+            results = computation(operands)
+        for shape, address, result in zip(
+            computation.made, addresses[count:], results, strict=True
+        ):
+            array = np.ascontiguousarray(result, shape.dtype).reshape(shape.dimensions)
+            copy_in(self._device, address, array)
 
     def _launch(self, call: Driver, node: Launch) -> None:
         values = (ctypes.c_uint64 * len(node.arguments))(*map(self._address, node.arguments))

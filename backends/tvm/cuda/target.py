@@ -25,8 +25,8 @@ from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.backends.tvm.ir.tir import Stmt
 from tracejit.backends.tvm.program.control_flow import WhileStep
 from tracejit.backends.tvm.program.thunks import Step
+from tracejit.backends.tvm.target.host_calls import ONLY_ON_HOSTS, HostLibraries
 from tracejit.backends.tvm.target.launch import host_loop
-from tracejit.backends.tvm.target.libraries import NoLibraries
 from tracejit.backends.tvm.target.mathematics import Mathematics
 from tracejit.backends.tvm.target.memory_spaces import HostMemory
 from tracejit.backends.tvm.target.target import Target
@@ -45,7 +45,7 @@ def cuda_target(arch: str) -> Target:
         LIMITS,
         CudaSchedules(),
         Mathematics(formulas()),
-        NoLibraries(),
+        HostLibraries(ONLY_ON_HOSTS),
         HostMemory(),
         lambda program, progress: build(program, arch),
         partial(host_loop, memory=HostMemory()),
