@@ -79,7 +79,7 @@ _ALWAYS_HOT = (
 # Vectors along kept axes.
 COLUMNS = "column reduction"
 # These kernels are vectorised already, in a good order.
-_WRITTEN_OUT = "vector sort"
+_WRITTEN_OUT = {"vector sort", "selection"}
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def is_soon_built(told: KernelStats) -> bool:
 
     It does little work, or is vectorised. Nothing is known of hand-written kernels.
     """
-    if told.schedule == _WRITTEN_OUT:
+    if told.schedule in _WRITTEN_OUT:
         return True
     if told.schedule == COLUMNS and told.in_vectors:
         return True

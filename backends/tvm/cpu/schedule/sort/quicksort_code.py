@@ -40,11 +40,6 @@ class SortPlan:
         return self.kind.startswith("float") and not self.total
 
     @property
-    def of_one(self) -> SortPlan:
-        """The same sort with scalars in place of vectors."""
-        return replace(self, lanes=1)
-
-    @property
     def name(self) -> str:
         """The name of this plan in the names of its procedures."""
         way = "down" if self.descending else "up"
