@@ -110,7 +110,7 @@ def counting_down(one: Callable[[Expr], Stmt]) -> Stmt:
     """A While with a counter in a register, whose body also has an if."""
     left = buffer("left", (1,), "int64", scope="local")
     step = IfThenElse(left[0] % 2 > 0, seq(store(left, 0, left[0] - 1), one(left[0])), None)
-    body = seq(store(left, 0, left[0] - 1), step, one(left[0]))
+    body = seq(store(left, 0, left[0] - 1), one(left[0]), step)
     return seq(AllocBuffer(left), store(left, 0, const(SIZE, "int64")), While(left[0] > 0, body))
 
 
