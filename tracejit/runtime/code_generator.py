@@ -63,9 +63,9 @@ def generate(
         return getattr(code, name)(*arguments, **reports)
 
 
-def has_own_kernels(*modules: Module) -> bool:
+def has_own_kernels(module: Module, target: Target) -> bool:
     """Whether kernels of the user's are called, which a copy of this process as it is now knows."""
-    return any(kernel_texts(called_computations(module)) for module in modules)
+    return bool(kernel_texts(called_computations(module), target.device))
 
 
 def _kept(graph: Module | None) -> str:

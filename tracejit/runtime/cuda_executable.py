@@ -38,10 +38,11 @@ from tracejit.cuda.driver import NO_BINARY, Driver
 from tracejit.cuda.memory import Memory, allocate, copy_in, copy_out
 from tracejit.cuda.streams import Stream
 from tracejit.cuda.transfer import is_on_a_device, to_device
-from tracejit.errors import ArgumentError, DeviceError
+from tracejit.errors import ArgumentError, DeviceError, ShapeError
 from tracejit.loading import load
 from tracejit.runtime.cuda_graphs import Graphs
 from tracejit.runtime.executable import Executable, conformed
+from tracejit.shapes import Shape
 
 _DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _DEFAULT_SHARED = 48 << 10
@@ -230,18 +231,48 @@ class _Run:
         computation = load("tracejit.runtime.host_op_callback").host_computation(node.text)
         addresses = [*map(self._address, node.arguments)]
         count = len(computation.given)
-        operands = [np.empty(shape.dimensions, shape.dtype) for shape in computation.given]
-        for operand, address in zip(operands, addresses[:count], strict=True):
-            copy_out(self._device, address, operand)
-        if not operands:
-            self._stream.synchronize()
+        on_device = computation.device_function
+        stays = [not each for each in on_device.on_host] if on_device else [False] * count
+        operands = [
+            self._operand(shape, address, stays_there)
+            for shape, address, stays_there in zip(
+                computation.given, addresses[:count], stays, strict=True
+            )
+        ]
+        self._stream.synchronize()
         with targets.computing_for("GPU"):
-            results = computation(operands)
+            results = on_device.function(operands) if on_device else computation(operands)
         for shape, address, result in zip(
             computation.made, addresses[count:], results, strict=True
         ):
-            array = np.ascontiguousarray(result, shape.dtype).reshape(shape.dimensions)
-            copy_in(self._device, address, array)
+            self._keep(shape, address, result, node)
+
+    def _operand(self, shape: Shape, address: int, stays: bool) -> Any:
+        """An operand of a call of the host: where it lies, or copied."""
+        if stays:
+            return DeviceArray(self._device, shape.dtype, shape.dimensions, address, self)
+        array: np.ndarray = np.empty(shape.dimensions, shape.dtype)
+        copy_out(self._device, address, array)
+        return array
+
+    def _keep(self, shape: Shape, address: int, result: Any, node: HostCall) -> None:
+        """Copies what the host was returned to where the program wants it."""
+        there = to_device(result, self._device) if is_on_a_device(result) else None
+        array = np.asarray(result) if there is None else there
+        if (array.shape, array.dtype) != (shape.dimensions, shape.dtype):
+            where = f" ({node.source})" if node.source else ""
+            raise ShapeError(
+                f"custom_call: a kernel must return {shape}, not "
+                f"{ArraySpec(array.dtype, array.shape)}{where}"
+            )
+        if there is None:
+            made = np.ascontiguousarray(result, shape.dtype)
+            copy_in(self._device, address, made.reshape(shape.dimensions))
+        elif there.nbytes:
+            with self._device.context() as call:
+                sides = address, there.address, there.nbytes
+                call("cuMemcpyDtoDAsync_v2", *sides, self._stream.handle)
+                self._stream.synchronize()  # the kernel's own array may be freed now
 
     def _launch(self, call: Driver, node: Launch) -> None:
         values = (ctypes.c_uint64 * len(node.arguments))(*map(self._address, node.arguments))

@@ -16,11 +16,11 @@ from tracejit.backends.abi import EVALUATE
 from tracejit.backends.numpy import evaluate
 from tracejit.graph import Computation
 from tracejit.hlo import parse
-from tracejit.ops.constants import CONSTANT
+from tracejit.ops.constants import CONSTANT, PARAMETER
 from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
 from tracejit.runtime.callbacks import callback, viewer
 from tracejit.shapes import AnyShape, Shape, TupleShape
-from tracejit.targets import find_target
+from tracejit.targets import DeviceFunction, device_function_for, find_target
 
 
 class HostComputation:
@@ -31,9 +31,17 @@ class HostComputation:
 
     def __init__(self, text: str) -> None:
         entry = parse(text).entry
+        self._root = entry.root
         self.given = [p.array_shape for p in entry.parameters]
         self.made = _leaf_shapes(entry.root.shape)
         self._function = _function(entry)
+
+    @functools.cached_property
+    def device_function(self) -> DeviceFunction | None:
+        """A function of the user's that takes the parameters where they lie, if it is all."""
+        root = self._root
+        given = [p for p in root.operands if p.op is PARAMETER]
+        return device_function_for(root) if len(given) == len(root.operands) else None
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The arrays of the root."""

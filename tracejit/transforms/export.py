@@ -121,7 +121,7 @@ def export(
         symbols,
         title="export",
         graph=function.module,
-        is_new=has_own_kernels(function.module),
+        is_new=has_own_kernels(function.module, target),
     )
     _write(library, built)
     if header is not None:

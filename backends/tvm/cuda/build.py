@@ -114,7 +114,7 @@ def source_of(program: Program, prefix: str = "") -> Source:
             text = kernel_text("KERNEL", part, _Functions(made.functions))
             suffix = f"_{number}" if len(parts) > 1 else ""
             name = names.setdefault(text, f"{prefix}{kernel.name}{suffix}")
-            made.kernels[name] = text.replace("KERNEL", name, 1)
+            made.kernels[name] = text.replace("KERNEL", name, -1 if part.source else 1)
             own.append((name, part))
     return made
 

@@ -34,7 +34,7 @@ from tracejit.graph import Op
 
 __all__ = ["LIMITS", "CudaSchedules", "complex_mathematics", "cuda_target"]  # one for its formulas
 
-LIMITS = Limits(stack_bytes=256, row_bytes=SHARED_BYTES - 4096, least_rows=64)
+LIMITS = Limits(stack_bytes=256, row_bytes=SHARED_BYTES - 4096, least_rows=64, device="GPU")
 """Arrays of a row take what shared memory the partial results leave."""
 
 
