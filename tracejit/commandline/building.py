@@ -103,5 +103,5 @@ def _to_c(arguments: argparse.Namespace) -> None:
     module = read_module(arguments.file)
     output = arguments.output
     stem = module.name if output in (None, "-") else Path(output).stem
-    name = arguments.name or re.sub(r"[^A-Za-z0-9_]", "_", stem)
+    name = arguments.name or re.sub(r"[^A-Za-z0-9_]", "_", stem).strip("_") or "program"
     write(to_c(of_module(module), name), output)
