@@ -273,7 +273,7 @@ def place_of(module: Module, target: Target = CPU) -> Place:
     target = target.resolved()
     if (module.replica_count, module.num_partitions) != (1, 1):
         module = _of_one_device(module)
-    kernels = kernel_texts(called_computations(module), target.device)
+    kernels = kernel_texts(called_computations(module))
     text = fingerprint(module) + kernels + "".join(native_calls.texts_of(module))
     # What is verified is compiled with checks of its accesses to memory.
     text += os.environ.get("TRACEJIT_VERIFY", "").replace("0", "")
@@ -407,7 +407,7 @@ def _told(function: str, module: Module, target: Target) -> Any:
             target,
             title=module.name,
             graph=module,
-            is_new=has_own_kernels(module, target),
+            is_new=has_own_kernels(module),
             here=_shows_passes(),
         )
 

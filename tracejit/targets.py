@@ -55,25 +55,14 @@ class CustomOp(Protocol):
     def gradient_of(self, instruction: Instruction, /) -> Function | None:
         """From operands, results and cotangents of a call to the operands' cotangents."""
 
-    def kernel_of(self, instruction: Instruction, device: str, /) -> Any:
-        """The TVM PrimFunc or `CudaKernel` that compiled code runs for a call, or None."""
-
-    def function_of(self, instruction: Instruction, /) -> DeviceFunction | None:
-        """What is called with arrays of a GPU for a call; None where arrays of the host are."""
+    def kernel_of(self, instruction: Instruction, /) -> Any:
+        """The TVM PrimFunc that compiled code runs for a call, or None."""
 
     def batching_of(self, instruction: Instruction, /) -> Function | None:
         """From the size of a batch and batched operands to batched results; None without one."""
 
-    def expansion_of(self, instruction: Instruction, device: str, /) -> Computation | None:
+    def expansion_of(self, instruction: Instruction, /) -> Computation | None:
         """The computation that a call means, or None where only a function knows."""
-
-
-@dataclass(frozen=True)
-class DeviceFunction:
-    """A function of arrays in a device's memory, but for the operands that are ``on_host``."""
-
-    function: Callable[[Sequence[Any]], Sequence[Any]]
-    on_host: Sequence[bool]
 
 
 class NativeSite(Protocol):
@@ -125,7 +114,6 @@ class Target:
     title: str = ""
     op: CustomOp | None = None
     native: NativeFunction | None = None
-    gpu_kernel: Any = None
     source: Source | None = field(default=None, compare=False)
 
 
@@ -135,24 +123,6 @@ _lock = threading.Lock()
 _entering = threading.RLock()
 _process = os.urandom(16).hex()
 _numbers = itertools.count()
-
-_device: ContextVar[str] = ContextVar("tracejit_device_of_kernels", default="CPU")
-
-
-@contextmanager
-def computing_for(device: str) -> Iterator[None]:
-    """Within the block, custom ops choose their kernels for a device: ``"CPU"`` or ``"GPU"``."""
-    token = _device.set(device)
-    try:
-        yield
-    finally:
-        _device.reset(token)
-
-
-def device_of_kernels() -> str:
-    """The device whose kernels custom ops choose now."""
-    return _device.get()
-
 
 CALLBACK = "tracejit.callback."
 """How the names of callbacks begin, which mean nothing in another process."""
@@ -182,7 +152,6 @@ def register_custom_call(
     *,
     gradient: Callable[..., Any] | None = None,
     kernel: Any = None,
-    gpu_kernel: Any = None,
     replace: bool = False,
 ) -> Function: ...
 
@@ -194,7 +163,6 @@ def register_custom_call(
     *,
     gradient: Callable[..., Any] | None = None,
     kernel: Any = None,
-    gpu_kernel: Any = None,
     replace: bool = False,
 ) -> Callable[[Function], Function]: ...
 
@@ -206,7 +174,6 @@ def register_custom_call(
     *,
     gradient: Callable[..., Any] | None = None,
     kernel: Any = None,
-    gpu_kernel: Any = None,
     replace: bool = False,
 ) -> Any:
     """Registers what a custom call with the target ``name`` runs; also a decorator.
@@ -218,9 +185,7 @@ def register_custom_call(
 
     ``kernel`` is a TVM PrimFunc, or a function from the shapes of operands and results (two lists)
     to one, with a buffer parameter for each array: operands first, then results. Compiled code
-    contains it and does not call ``function``. ``gpu_kernel`` takes its place under
-    ``target="cuda"``, and may also be a `tj.cuda.CudaKernel` or a function to one; without either
-    the host calls ``function``.
+    contains it and does not call ``function``.
 
     Raises `ArgumentError` for a name that is taken, unless ``replace`` is set or the same line, or
     a notebook's cell, is run again.
@@ -234,8 +199,7 @@ def register_custom_call(
         if not callable(function):
             raise ArgumentError(f"register_custom_call: {function!r} is no function")
         source = user_source()
-        made = Target(name, function, gradient, kernel, source=source, gpu_kernel=gpu_kernel)
-        enter_target(made, replace)
+        enter_target(Target(name, function, gradient, kernel, source=source), replace)
         return function
 
     return register if function is None else register(function)
@@ -336,20 +300,12 @@ def native_function(name: str) -> NativeFunction | None:
     return None if target is None else target.native
 
 
-def kernel_for(instruction: Instruction, device: str = "CPU") -> Any:
-    """The TVM PrimFunc that compiled code runs for a custom call; None where there is none.
-
-    For a ``"GPU"`` it may be a `CudaKernel`.
-    """
+def kernel_for(instruction: Instruction) -> Any:
+    """The TVM PrimFunc that compiled code runs for a custom call; None where there is none."""
     target = _targets.get(instruction.attributes["custom_call_target"])
     if target is not None and target.op is not None:
-        return target.op.kernel_of(instruction, device)
-    if target is None:
-        return None
-    kernel = target.kernel
-    if device == "GPU" and target.gpu_kernel is not None:
-        kernel = target.gpu_kernel
-    if kernel is None:
+        return target.op.kernel_of(instruction)
+    if target is None or target.kernel is None:
         return None
     operands = [operand.shape for operand in instruction.operands]
     results = list(instruction.element_shapes)
@@ -358,24 +314,14 @@ def kernel_for(instruction: Instruction, device: str = "CPU") -> Any:
             f"custom_call: {target.name!r} has a kernel, which takes and returns arrays alone",
             instruction.source,
         )
-    is_made = not callable(kernel) or hasattr(kernel, "script")
-    return kernel if is_made else kernel(operands, results)
+    is_made = not callable(target.kernel) or hasattr(target.kernel, "script")
+    return target.kernel if is_made else target.kernel(operands, results)
 
 
-def expansion_for(instruction: Instruction, device: str = "CPU") -> Computation | None:
+def expansion_for(instruction: Instruction) -> Computation | None:
     """The computation that a custom call means; None where only a function knows."""
     target = _targets.get(instruction.attributes["custom_call_target"])
-    if target is None or target.op is None:
-        return None
-    return target.op.expansion_of(instruction, device)
-
-
-def device_function_for(instruction: Instruction) -> DeviceFunction | None:
-    """What is called with arrays of a GPU for a custom call; None where there is nothing."""
-    if instruction.op is not CUSTOM_CALL:
-        return None
-    target = _targets.get(instruction.attributes["custom_call_target"])
-    return None if target is None or target.op is None else target.op.function_of(instruction)
+    return None if target is None or target.op is None else target.op.expansion_of(instruction)
 
 
 def batching_for(instruction: Instruction) -> Function | None:
@@ -389,10 +335,10 @@ def differentiable_expansion_for(instruction: Instruction) -> Computation | None
     target = _targets.get(instruction.attributes["custom_call_target"])
     if target is None or target.op is None or target.op.gradient_of(instruction) is not None:
         return None
-    return target.op.expansion_of(instruction, "CPU")
+    return target.op.expansion_of(instruction)
 
 
-def kernel_texts(computations: Iterable[Computation], device: str = "CPU") -> str:
+def kernel_texts(computations: Iterable[Computation]) -> str:
     """What compiled code of these computations contains in place of custom calls, as text."""
     texts = []
     waiting = list(computations)
@@ -400,8 +346,8 @@ def kernel_texts(computations: Iterable[Computation], device: str = "CPU") -> st
         for instruction in instructions(waiting.pop()):
             if instruction.op is not CUSTOM_CALL:
                 continue
-            kernel = kernel_for(instruction, device)
-            expansion = None if kernel is not None else expansion_for(instruction, device)
+            kernel = kernel_for(instruction)
+            expansion = None if kernel is not None else expansion_for(instruction)
             if kernel is not None:
                 texts.append(kernel.script())
             if expansion is not None:

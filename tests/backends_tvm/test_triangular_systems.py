@@ -23,3 +23,13 @@ def test_few_right_hand_sides(dtype: type, processor: str, monkeypatch: pytest.M
         shapes = [tj.ShapeDtypeStruct(shape, dtype) for shape in ((17, 17), (columns, 17))]
         lowered = tj.jit(solve, target=f"cpu:{processor}").lower(*shapes)
         lowered.compile()
+
+
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("columns", [1, 2, 16, 17])
+def test_systems_of_one_unknown(size: int, columns: int) -> None:
+    """The loop over earlier unknowns runs zero times, also where its extent is known."""
+    matrix = np.full((3, size, size), 4.0)
+    right = np.ones((3, size, columns))
+    solve = tj.jit(partial(tj.lax.linalg.triangular_solve, left_side=True, lower=True))
+    np.testing.assert_allclose(solve(matrix, right), np.linalg.solve(np.tril(matrix), right))

@@ -195,6 +195,51 @@ def test_a_while_keeps_what_each_iteration_keeps() -> None:
     assert report(searched(11), 10, 10).unproven
 
 
+def test_a_nested_while_reads_what_the_outer_one_wrote() -> None:
+    def body(first: int) -> Callable[[Buffer, Buffer], Stmt]:
+        def made(x: Buffer, z: Buffer) -> Stmt:
+            outer, inner, own = (
+                buffer(name, (size,), kind, scope="local")
+                for name, size, kind in (
+                    ("outer", 1, "int32"),
+                    ("inner", 1, "int32"),
+                    ("own", 4, "float32"),
+                )
+            )
+            zero = i32(0)
+
+            def counted(counter: Buffer, *steps: Stmt) -> Stmt:
+                going_on = load(counter, zero) < tirx.Cast("int32", load(x, zero))
+                return While(going_on, seq(store(counter, zero, load(counter, zero) + 1), *steps))
+
+            filled = loop(4 - first, lambda i: store(own, i + first, load(x, i)))
+            moved = loop(4, lambda i: store(z, i, load(own, i)))
+            return seq(
+                *(AllocBuffer(each) for each in (outer, inner, own)),
+                loop(4, lambda i: store(z, i, load(x, i))),
+                store(outer, zero, zero),
+                counted(outer, filled, store(inner, zero, zero), counted(inner, moved)),
+            )
+
+        return made
+
+    assert not unwritten(body(0), 4, 4)
+    assert unwritten(body(1), 4, 4)
+
+
+def test_empty_kernels_that_share_a_body_have_memory_of_their_own() -> None:
+    nothing = Evaluate(i32(0))
+    sizes = 8, 4
+    kernels = [
+        Kernel(f"k{size}", [buffer(f"m{size}", (size,), "float32")], nothing) for size in sizes
+    ]
+    calls = [Call(f"k{size}", [Argument.output(n)]) for n, size in enumerate(sizes)]
+    outputs = [ArraySpec(F32, (size,)) for size in sizes]
+    aliased = Program(kernels, calls, outputs, outputs, aliases={0: 0})
+    (finding,) = verify_program(aliased).unproven
+    assert "output 1 has byte 0, never written" in finding.text
+
+
 def test_integers_that_wrap_are_any_number() -> None:
     def body(at: Buffer, x: Buffer, z: Buffer) -> Stmt:
         index = load(at, i32(0))

@@ -29,7 +29,7 @@ KNOWN = {
 _MOST = 400
 LONG = "it is too long"
 FATAL = "the process dies of the whole, and of none of its ops one by one"
-DEADLY = "it divides integers by zero, or dies of complex numbers, while it compiles"
+DEADLY = "it divides integers by zero, or dies of complex numbers or cut windows of few bits"
 
 
 def is_long(module: Module) -> bool:
@@ -45,10 +45,13 @@ def reason(error: JaxRuntimeError) -> str:
 def is_deadly(module: Module) -> bool:
     """Whether compiling the module ends the process that XLA runs in.
 
-    It divides by zero when it folds constants, and it takes a complex iota for its absolute values.
+    It divides by zero when it folds constants, it takes a complex iota for its absolute values, and
+    windows with negative padding lose the bits of elements of fewer than eight.
     """
     for computation in called_computations(module):
         for instruction in instructions(computation):
+            if instruction.op.name == "ReduceWindow" and _is_cut(instruction):
+                return True
             if instruction.op.name == "Abs" and instruction.operands[0].op.name == "Iota":
                 if instruction.operands[0].array_shape.element_type.is_complex:
                     return True
@@ -62,6 +65,13 @@ def is_deadly(module: Module) -> bool:
             if np.isin(divisor.astype(np.int64), (0, -1)).any():
                 return True
     return False
+
+
+def _is_cut(instruction: Instruction) -> bool:
+    """Whether a window of elements of fewer than eight bits has negative padding."""
+    narrow = any(o.array_shape.element_type.bits < 8 for o in instruction.operands)
+    window = instruction.attributes["window"]
+    return narrow and any(min(w.padding_low, w.padding_high) < 0 for w in window)
 
 
 def _is_fixed(instruction: Instruction) -> bool:

@@ -83,6 +83,19 @@ def test_what_ends_the_process_is_not_given_to_xla() -> None:
         assert judge_graph(module, 0).kind == ("refused" if deadly else "agreed")
 
 
+def test_cut_windows_of_few_bits_are_not_given_to_xla() -> None:
+    for element_type, padding, deadly in (
+        (ElementType.U2, (1, -1), True),
+        (ElementType.U2, (1, 0), False),
+        (ElementType.U8, (1, -1), False),
+    ):
+        x = ops.parameter(0, Shape(element_type, (3,)))
+        entry = entry_of(ops.reduce_window_by("min", x, [1], padding=[padding]), x)
+        module = Module("cut", entry)
+        assert refused.is_deadly(module) is deadly
+        assert judge_graph(module, 0).kind == ("refused" if deadly else "agreed")
+
+
 def test_initial_values_that_xla_takes_more_than_once() -> None:
     ones = ops.full(Shape(ElementType.S16, (67, 16)), 1)
     x = ops.parameter(0, Shape(ElementType.S16, (67, 16)))

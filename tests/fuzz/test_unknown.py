@@ -110,6 +110,16 @@ def test_products_that_vanish_in_some_order() -> None:
     assert found(entry, np.full((2, 8), 1e12, np.float32), [1, np.inf]), "any order overflows"
 
 
+def test_products_that_overflow_before_a_zero() -> None:
+    x = Shape(ElementType.F8E4M3FN, (2, 5))
+    times = ops.scalar_computation("mul", ElementType.F8E4M3FN)
+    one = ops.constant(1, ElementType.F8E4M3FN)
+    entry = computation("entry", lambda x: ops.tuple_([ops.reduce(x, one, times, [1])]), x)
+    given = np.array([[0, 5, 5, 5, 5], [0, 1, 2, 1, 1]]).astype(x.dtype)
+    assert not found(entry, given, [np.nan, 0], True)
+    assert found(entry, given, [0, np.nan], True), "no order of the second row overflows"
+
+
 def test_a_sum_with_a_nan_is_nan_whatever_overflows() -> None:
     entry = computation("entry", lambda x: ops.tuple_([ops.reduce_sum(x, [0])]), X)
     large = np.array([3e38, 3e38, -3e38], np.float32)

@@ -130,18 +130,20 @@ def _is_large(array: np.ndarray, factors: int) -> bool:
 def _order_matters(instruction: Instruction, operands: Sequence[Any]) -> np.ndarray | bool:
     """Where the factors above 1 alone overflow, or those below 1 vanish, but not all together.
 
-    Of complex numbers that overflow, the order decides which parts are infinite, and which NaN.
+    Zero times what overflowed is NaN, and zero if zero came first. Of complex numbers that
+    overflow, the order decides which parts are infinite, and which NaN.
     """
     inside = [i for called in instruction.computations for i in instructions(called)]
     if not any(i.op.name == "Mul" for i in inside):
         return False
-    above, below, whole = (
+    above, below, whole, zero = (
         leaves(evaluate_instruction(instruction, changed(sizes, tuple(operands))))
-        for sizes in (_above_one, _below_one, _sizes)
+        for sizes in (_above_one, _below_one, _sizes, _zero_or_one)
     )
     wrong = [
-        (_overflows(a) & (~_overflows(w) | (w.dtype.kind == "c"))) | (_vanishes(b) & ~_vanishes(w))
-        for a, b, w in zip(above, below, whole, strict=True)
+        (_overflows(a) & (~_overflows(w) | (z == 0) | (w.dtype.kind == "c")))
+        | (_vanishes(b) & ~_vanishes(w))
+        for a, b, w, z in zip(above, below, whole, zero, strict=True)
     ]
     return wrong[0] if len(wrong) == 1 else any(w.any() for w in wrong)
 
@@ -152,6 +154,12 @@ def _sizes(array: np.ndarray) -> np.ndarray:
         return array
     sizes = np.abs(wide(array))
     return np.where(np.isfinite(sizes) & (sizes != 0), sizes, 1).astype(array.dtype)
+
+
+def _zero_or_one(array: np.ndarray) -> np.ndarray:
+    if not element_type_of(array.dtype).is_inexact:
+        return array
+    return np.where(array == 0, array, np.ones_like(array))
 
 
 def _above_one(array: np.ndarray) -> np.ndarray:

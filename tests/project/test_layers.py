@@ -73,7 +73,6 @@ STAGES = (
     "target",
     "cpu",
     "cuda",
-    "plain",
     "pipeline",
     "lower",
     "export",

@@ -93,6 +93,7 @@ SAMPLES = [
     _solve("unit diagonal", (3, 3), (3, 2), unit_diagonal=True),
     _solve("unit diagonal, upper, right", (3, 3), (2, 3), False, False, True, "TRANSPOSE"),
     _solve("batch", (2, 1, 3, 3), (2, 1, 3, 2)),
+    _solve("one unknown", (2, 1, 1), (2, 1, 17)),
     _solve("no column", (3, 3), (3, 0)),
     _solve("no row", (0, 0), (0, 2)),
     _solve("no system", (0, 2, 2), (0, 2, 2)),

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tracejit.backends.target import Target
 from tracejit.graph import Module
 from tracejit.hlo.fingerprint import fingerprint
 from tracejit.loading import load
@@ -44,11 +43,9 @@ def generate(
     it is now, and ``here`` forbids another process. Raises what the function raises, and
     `CompilationError` for ``title`` where the compiler dies.
     """
-    # A CUDA program's host evaluates calls of compiled libraries, and needs no records of them.
-    if not any(isinstance(each, Target) and each.is_cuda for each in arguments):
-        arguments = tuple(
-            with_native_calls(each) if isinstance(each, Module) else each for each in arguments
-        )
+    arguments = tuple(
+        with_native_calls(each) if isinstance(each, Module) else each for each in arguments
+    )
     module, _, name = f"{_PACKAGE}.{function}".rpartition(".")
     server = load("tracejit.runtime.compile_server")
     try:
@@ -63,9 +60,9 @@ def generate(
         return getattr(code, name)(*arguments, **reports)
 
 
-def has_own_kernels(module: Module, target: Target) -> bool:
+def has_own_kernels(*modules: Module) -> bool:
     """Whether kernels of the user's are called, which a copy of this process as it is now knows."""
-    return bool(kernel_texts(called_computations(module), target.device))
+    return any(kernel_texts(called_computations(module)) for module in modules)
 
 
 def _kept(graph: Module | None) -> str:

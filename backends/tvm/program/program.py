@@ -56,6 +56,18 @@ class Kernel:
     scratch: int = 0
 
 
+Code = tuple[int, ...]
+"""The identities of a kernel's body and parameters."""
+
+
+def code_of(kernel: Kernel) -> Code:
+    """Equal for kernels of a program that share body and parameters.
+
+    Kernels of equal structure share both; kernels without accesses share their empty body alone.
+    """
+    return id(kernel.body), *map(hash, kernel.parameters)
+
+
 class Memory(enum.Enum):
     """The kind of memory of a kernel's argument."""
 

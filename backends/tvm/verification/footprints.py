@@ -230,12 +230,14 @@ class Footprint:
         made = self._guarded.get(guards)
         if made is not None:
             return made
-        depth = max((self._common[guard] for guard in guards), default=0)
+        depth = self._depth(guards)
         moments = self.first
         stores = [
             each
             for each in self._stores
-            if each.guards and set(guards).issuperset(each.guards) and not _depends(each, depth)
+            if each.guards
+            and set(guards).issuperset(each.guards)
+            and not _depends(each, self._depth(each.guards))
         ]
         if stores:
             moments = moments.copy()
@@ -247,9 +249,13 @@ class Footprint:
         self._guarded[guards] = depth, moments
         return depth, moments
 
+    def _depth(self, guards: tuple[int, ...]) -> int:
+        """The number of loops around conditions."""
+        return max((self._common[guard] for guard in guards), default=0)
+
 
 def _common_loops(timed: Sequence[Timed]) -> dict[int, int]:
-    """A lower bound on the number of loops around each condition: loops common to its accesses."""
+    """An upper bound on the number of loops around each condition: loops common to its accesses."""
     found: dict[int, tuple[Symbol, ...]] = {}
     for each in timed:
         loops = tuple(loop.symbol for loop in each.access.loops)

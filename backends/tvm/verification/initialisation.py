@@ -20,11 +20,13 @@ from tracejit.backends.tvm.program.program import (
     Argument,
     Branch,
     Call,
+    Code,
     Kernel,
     Loop,
     Memory,
     Node,
     Program,
+    code_of,
 )
 from tracejit.backends.tvm.verification.accesses import Access
 from tracejit.backends.tvm.verification.analysis import Analysis
@@ -148,7 +150,7 @@ class _State:
 
 
 class _Walk:
-    def __init__(self, program: Program, footprints: Mapping[int, Footprints]) -> None:
+    def __init__(self, program: Program, footprints: Mapping[Code, Footprints]) -> None:
         self._footprints = footprints
         self._kernels = {kernel.name: kernel for kernel in program.kernels}
         self.faults: dict[Any, Fault] = {}
@@ -219,7 +221,7 @@ class _Walk:
 
     def _call(self, call: Call, is_certain: bool) -> None:
         kernel = self._kernels[call.kernel]
-        known = self._footprints.get(id(kernel.body))
+        known = self._footprints.get(code_of(kernel))
         followed = [
             (number, argument, None if known is None else known.parameters[number])
             for number, argument in enumerate(call.arguments)
@@ -280,14 +282,13 @@ class _Walk:
             self._add(kernel, *_told(read, name, untouched if missing else unproven, missing))
 
 
-def initialisation(program: Program, footprints: Mapping[int, Footprints]) -> Iterator[Fault]:
-    """Reads of possibly uninitialised memory; ``footprints`` are keyed by the identities of
-    bodies.
-    """
-    told: set[int] = set()
+def initialisation(program: Program, footprints: Mapping[Code, Footprints]) -> Iterator[Fault]:
+    """Reads of possibly uninitialised memory."""
+    told: set[Code] = set()
     for kernel in program.kernels:
-        known = footprints.get(id(kernel.body))
-        if known is not None and id(kernel.body) not in told:
-            told.add(id(kernel.body))
+        code = code_of(kernel)
+        known = footprints.get(code)
+        if known is not None and code not in told:
+            told.add(code)
             yield from (Fault(kernel, text, is_certain) for text, is_certain in known.faults)
     yield from _Walk(program, footprints).faults.values()

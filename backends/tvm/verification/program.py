@@ -19,7 +19,7 @@ from typing import Any
 from tvm_ffi import Array, structural_equal, structural_hash
 
 from tracejit.backends.tvm.analysis.kernel_stats import NOTHING
-from tracejit.backends.tvm.program.program import Kernel, Program
+from tracejit.backends.tvm.program.program import Code, Kernel, Program, code_of
 from tracejit.backends.tvm.verification.accesses import Access
 from tracejit.backends.tvm.verification.analysis import Analysis
 from tracejit.backends.tvm.verification.expressions import UnsupportedError
@@ -69,10 +69,10 @@ class Report:
 
     proven: int = 0
     unproven: list[Finding] = field(default_factory=list)
-    unsafe: dict[int, list[Access]] = field(default_factory=dict)
-    """The accesses of each kernel that may leave their buffers, by the identity of its body."""
-    racy: set[int] = field(default_factory=set)
-    """The identities of bodies whose parallel loops may race."""
+    unsafe: dict[Code, list[Access]] = field(default_factory=dict)
+    """The accesses of each kernel that may leave their buffers."""
+    racy: set[Code] = field(default_factory=set)
+    """The kernels whose parallel loops may race."""
 
     def raise_errors(self) -> None:
         """Raise `CompilationError` for accesses that are certainly wrong."""
@@ -87,16 +87,16 @@ def verify_program(program: Program, is_written: bool = True) -> Report:
     With ``is_written``, also that memory is initialised when it is read, across kernels and calls.
     """
     report = Report()
-    known: set[int] = set()
-    footprints: dict[int, Footprints] = {}
+    known: set[Code] = set()
+    footprints: dict[Code, Footprints] = {}
     for kernel in program.kernels:
-        # Kernels of equal structure share one body.
-        if id(kernel.body) in known:
+        code = code_of(kernel)
+        if code in known:
             continue
-        known.add(id(kernel.body))
+        known.add(code)
         found = _verified(kernel, report, is_written)
         if found is not None:
-            footprints[id(kernel.body)] = found
+            footprints[code] = found
     for fault in initialisation(program, footprints) if is_written else ():
         name, stats = (fault.kernel.name, fault.kernel.stats) if fault.kernel else ("all", NOTHING)
         made = Finding(
@@ -165,12 +165,12 @@ def verify_kernel(kernel: Kernel, report: Report) -> Analysis | None:
         if access.problem is None:
             report.proven += 1
             continue
-        report.unsafe.setdefault(id(kernel.body), []).append(access)
+        report.unsafe.setdefault(code_of(kernel), []).append(access)
         what = "a store to" if access.is_store else "a load from"
         text = f"{what} {access.memory.name} has {access.problem.text}"
         report.unproven.append(finding("bounds", text, access.problem.is_certain))
     for access in races(analysis.accesses):
-        report.racy.add(id(kernel.body))
+        report.racy.add(code_of(kernel))
         text = (
             f"iterations of a parallel loop may store to the same elements of {access.memory.name}"
         )
@@ -223,10 +223,10 @@ def checked_at_run_time(program: Program, report: Report) -> Program:
     """The program with checks of the accesses that its report lists as unproven."""
 
     def checked(kernel: Kernel) -> Kernel:
-        body = id(kernel.body)
-        if body not in report.unsafe and body not in report.racy:
+        code = code_of(kernel)
+        if code not in report.unsafe and code not in report.racy:
             return kernel
-        return guarded(kernel, report.unsafe.get(body, ()), body in report.racy)
+        return guarded(kernel, report.unsafe.get(code, ()), code in report.racy)
 
     if not report.unsafe and not report.racy:
         return program

@@ -184,9 +184,10 @@ class Procedure(Function):
         return made
 
     def loop(self, count: str, body: Callable[[str], None]) -> None:
-        """``body(i)`` for i in 0 … count - 1; ``count`` must be positive."""
-        if count == "1":
-            body("0")
+        """``body(i)`` for i in 0 … count - 1; ``count`` must be positive, or a literal."""
+        if _known(count) and int(count) <= 1:
+            if int(count) == 1:
+                body("0")
             return
         index, following, top, done, left = self.fresh("%i", "%next", "loop", "done", "%left")
         before = self.block

@@ -1,1 +1,0 @@
-"""The least of targets: scalar loops in C, without vectors, libraries or threads."""
