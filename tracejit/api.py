@@ -153,11 +153,12 @@ class Compiled(CompiledProgram):
 
     def _on_devices(self, arrays: Sequence[Any]) -> Any:
         """Each rank's own result of its own arguments; of threads, all results in one array."""
-        devices = load("tracejit.runtime.per_device")
         program: Any = self.program
-        if load("tracejit.runtime.devices.world").rank_communicator() is not None:
-            (made,) = program.run_each([self._arrays(*arrays)])
-            return self._result(made)
+        if program.is_on_ranks:
+            given = self._arrays(*arrays)
+            made = program.run(given)
+            return self._result(program.run_each([given])[0] if made is None else made)
+        devices = load("tracejit.runtime.per_device")
         module = self.module
         shapes = [parameter.shape for parameter in module.entry.parameters]
         grid = module.replica_count, module.num_partitions

@@ -15,7 +15,7 @@ import ctypes
 import functools
 import math
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,6 +47,7 @@ _MODULES = {
 """What defines the callbacks of our own; imported for a program that calls them."""
 
 _functions: dict[str, Callback] = {}
+_undecoded: set[str] = set()
 _registered: dict[str, Any] = {}  # keeps the C functions alive
 _lock = threading.Lock()
 
@@ -60,10 +61,16 @@ class _Raised(threading.local):
 _raised = _Raised()
 
 
-def callback(name: str) -> Callable[[Callback], Callback]:
-    """Decorator that lets kernels call a function by this name; a name is given once."""
+def callback(name: str, decoded: bool = True) -> Callable[[Callback], Callback]:
+    """Decorator that lets kernels call a function by this name; a name is given once.
+
+    Where arguments are not ``decoded``, the function gets one list, of two words for each, which
+    `decoded` reads. The same words mean the same for as long as the program is loaded.
+    """
 
     def define(function: Callback) -> Callback:
+        if not decoded:
+            _undecoded.add(name)
         if name in _functions and not is_redefined(_functions[name], function):
             raise ValueError(f"callback {name!r} is defined twice")
         _functions[name] = function
@@ -89,11 +96,12 @@ def require(names: Iterable[str]) -> None:
 
 def _register(name: str, function: Callback) -> Any:
     ffi, check = runtime().ffi, runtime().check
+    whole = name in _undecoded
 
     def call(_self: Any, arguments: Any, count: int, _result: Any) -> int:
         try:
             words = arguments[: 2 * count]
-            function(*map(_value, words[::2], words[1::2]))
+            function(words) if whole else function(*decoded(words))
         except BaseException as error:
             keep_raised(error)
             ffi.TVMFFIErrorSetRaisedFromCStr(b"RuntimeError", b"a callback raised")
@@ -106,6 +114,11 @@ def _register(name: str, function: Callback) -> Any:
     key = ByteArray(data, len(data))
     check(ffi.TVMFFIFunctionSetGlobal(ctypes.byref(key), handle, 0))
     return function_pointer
+
+
+def decoded(words: Sequence[int]) -> Iterable[Any]:
+    """A callback's arguments."""
+    return map(_value, words[::2], words[1::2])
 
 
 def _value(head: int, bits: int) -> int | float | bool | str:

@@ -7,6 +7,7 @@ for bit, on any number of devices and whatever carries the messages.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +19,7 @@ import numpy as np
 from tracejit.backends.numpy.replicas import require_gathered, require_shard_count
 from tracejit.backends.numpy.scalars import evaluate_elementwise
 from tracejit.errors import AttributeValueError
-from tracejit.graph import Computation, Instruction
+from tracejit.graph import Instruction
 from tracejit.ops.channels import RECV, SEND, pairs_of
 from tracejit.ops.computations import binary_op
 from tracejit.ops.elementwise import ADD
@@ -34,30 +35,65 @@ from tracejit.ops.replicas import (
     REPLICA_ID,
 )
 from tracejit.rules import RuleTable
-from tracejit.runtime.devices.communicator import Transfer
+from tracejit.runtime.devices.communicator import Parts, Tag, Transfer
 from tracejit.runtime.devices.device import Device, Steps
 
 Arrays = Sequence[np.ndarray]
 
-SMALL_BYTES = 2048
+SMALL_BYTES = 1 << 14
 """Up to this size every device reduces the whole array itself, which saves one exchange."""
+PAIR_BYTES = 1 << 19
+"""The same for two devices, which send the same number of bytes either way."""
+SCRATCH_BYTES = 2 * PAIR_BYTES
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Call:
-    """One run of an op: where its operands lie, and where its results shall."""
+    """One run of an op: where its operands lie, and where its results shall.
+
+    Later runs on the same memory are the same call with another ``tag``. ``scratch`` is memory that
+    a call may use which no other outlasts; without it there is none.
+    """
 
     device: Device
     instruction: Instruction
     operands: Arrays
     results: Arrays
-    tag: str
+    tag: Tag
+    scratch: np.ndarray | None = None
 
-    def members(self) -> tuple[int, ...]:
-        """The group, where every device is in one."""
+    @functools.cached_property
+    def group(self) -> tuple[int, ...]:
+        """The devices that take part, where every device is in a group."""
         found = self.device.group(self.instruction)
         assert found is not None, "every device is in a group"
         return found
+
+    def members(self) -> tuple[int, ...]:
+        """The group, where every device is in one."""
+        return self.group
+
+    @functools.cached_property
+    def add(self) -> Callable[..., Any] | None:
+        """NumPy's sum where it is the op's reduction, of numbers that NumPy has itself."""
+        computation, dtype = self.instruction.attributes["to_apply"], self.results[0].dtype
+        is_plain = dtype.kind in "fiu" and dtype.isbuiltin == 1
+        return np.add if is_plain and binary_op(computation) is ADD else None
+
+    @functools.cached_property
+    def everyone(self) -> tuple[list[np.ndarray], Parts, Parts]:
+        """All members' only operands, flat, and what is sent and received so that they are here."""
+        (own,) = self.operands
+        own = own.reshape(-1)
+        members, number = self.group, self.device.number
+        count = len(members)
+        if self.scratch is None or count * own.nbytes > self.scratch.size:
+            room = np.empty((count, own.size), own.dtype)
+        else:
+            room = self.scratch[: count * own.nbytes].view(own.dtype).reshape(count, -1)
+        arrays = [own if member == number else room[n] for n, member in enumerate(members)]
+        sends = _parts(members, [own] * len(members), number)
+        return arrays, sends, _parts(members, arrays, number)
 
     def exchange(
         self, members: Sequence[int], sends: Sequence[Any], receives: Sequence[Any]
@@ -81,21 +117,15 @@ rules: RuleTable[Rule] = RuleTable("collective")
 """``rule(call)`` yields transfers; when it ends, the results are there."""
 
 
-def _adder(computation: Computation, dtype: np.dtype) -> Callable[..., Any] | None:
-    """NumPy's sum where it is the computation's, for numbers that NumPy has itself."""
-    is_plain = dtype.kind in "fiu" and dtype.isbuiltin == 1
-    return np.add if is_plain and binary_op(computation) is ADD else None
-
-
-def reduced(computation: Computation, arrays: Arrays, result: np.ndarray) -> None:
+def reduced(call: Call, arrays: Arrays, result: np.ndarray) -> None:
     """The arrays, one of each member, reduced in the order of the group."""
-    add = _adder(computation, result.dtype)
-    total = arrays[0]
+    add, total = call.add, arrays[0]
     if add is not None and len(arrays) > 1:
-        add(arrays[0], arrays[1], out=result)
+        add(total, arrays[1], out=result)
         for array in arrays[2:]:
             add(result, array, out=result)
         return
+    computation = call.instruction.attributes["to_apply"]
     for array in arrays[1:]:
         total = np.asarray(evaluate_elementwise(computation, [total, array]))
     np.copyto(result, total)
@@ -119,9 +149,24 @@ def _gathered(
 def all_reduce(call: Call) -> Steps:
     """Each device reduces one part of the array, and all gather the parts."""
     if len(call.operands) == 1:
-        yield from _all_reduced(call, call.operands[0].reshape(-1), call.results[0].reshape(-1))
+        if call.results[0].nbytes <= (PAIR_BYTES if len(call.group) == 2 else SMALL_BYTES):
+            return _reduced_everywhere(call)
+        return _all_reduced(call, call.operands[0].reshape(-1), call.results[0].reshape(-1))
+    return _several_all_reduced(call)
+
+
+def _reduced_everywhere(call: Call) -> Steps:
+    """A short array, in as few steps as there can be."""
+    if len(call.group) == 1:
+        np.copyto(call.results[0], call.operands[0])
         return
-    # Several arrays travel as one.
+    arrays, sends, receives = call.everyone
+    yield call.device.communicator.exchange(call.tag, sends, receives)
+    reduced(call, arrays, call.results[0].reshape(-1))
+
+
+def _several_all_reduced(call: Call) -> Steps:
+    """Several arrays travel as one."""
     flat = np.concatenate([operand.reshape(-1) for operand in call.operands])
     total = np.empty_like(flat)
     yield from _all_reduced(call, flat, total)
@@ -138,20 +183,19 @@ def _all_here(call: Call, members: Sequence[int]) -> Transfer:
 
 def _all_reduced(call: Call, given: np.ndarray, result: np.ndarray) -> Steps:
     members = call.members()
-    computation = call.instruction.attributes["to_apply"]
     if len(members) == 1:
         np.copyto(result, given)
         return
     if given.nbytes <= SMALL_BYTES:
         arrays, transfer = _gathered(call, members, given)
         yield transfer
-        reduced(computation, arrays, result)
+        reduced(call, arrays, result)
         return
     communicator = call.device.communicator
-    # Two numbers have one sum, and integers have one in any order.
-    has_one_sum = len(members) == 2 or result.dtype.kind in "iu" or not communicator.deterministic
-    is_worth_it = communicator.has_sum and has_one_sum
-    if is_worth_it and _adder(computation, result.dtype) is not None:
+    # Integers have one sum in any order.
+    has_one_sum = result.dtype.kind in "iu" or not communicator.deterministic
+    is_worth_it = communicator.has_sum and has_one_sum and len(members) > 2
+    if is_worth_it and call.add is not None:
         yield _all_here(call, members)
         yield communicator.sum(members, given, result)
         return
@@ -161,7 +205,7 @@ def _all_reduced(call: Call, given: np.ndarray, result: np.ndarray) -> Steps:
     own = given[parts[place]]
     arrays = _room(members, place, own)
     yield call.exchange(members, [given[part] for part in parts], arrays)
-    reduced(computation, arrays, result[parts[place]])
+    reduced(call, arrays, result[parts[place]])
     mine = result[parts[place]]
     yield call.exchange(members, [mine] * len(members), [result[part] for part in parts])
 
@@ -203,7 +247,7 @@ def reduce_scatter(call: Call) -> Steps:
         blocks = _blocks(operand, len(members), along)
         arrays = _room(members, place, blocks[place])
         yield call.exchange(members, blocks, arrays)
-        reduced(call.instruction.attributes["to_apply"], arrays, result)
+        reduced(call, arrays, result)
 
 
 @rules.attach(ALL_TO_ALL)

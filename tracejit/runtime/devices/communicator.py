@@ -1,6 +1,6 @@
 """What a device needs to exchange arrays with others, whatever carries them.
 
-    transfer = communicator.exchange("all_reduce …", [(1, mine)], [(1, theirs)])
+    transfer = communicator.exchange(Tag("all_reduce …", 1), [(1, mine)], [(1, theirs)])
     while not transfer.test(): …
 
 Messages lie where they are sent from and are received where they shall lie; nothing is copied on
@@ -11,11 +11,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 Parts = Sequence[tuple[int, np.ndarray]]
 """Devices by number, each with the contiguous array that goes there or comes from there."""
+
+
+class Tag(NamedTuple):
+    """An op's text, and which run of the op it is; 0 where runs are not counted."""
+
+    op: str
+    run: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.op} #{self.run}" if self.run else self.op
 
 
 class Transfer(ABC):
@@ -24,6 +35,10 @@ class Transfer(ABC):
     @abstractmethod
     def test(self) -> bool:
         """Goes on as far as it can without waiting; whether all have been sent and received."""
+
+    def spin(self) -> bool:
+        """`test`, again and again for as long as that is cheaper than to do anything else."""
+        return self.test()
 
     @abstractmethod
     def missing(self) -> list[int]:
@@ -53,7 +68,7 @@ class Communicator(ABC):
 
     @abstractmethod
     def exchange(
-        self, tag: str, sends: Parts, receives: Parts, is_message: bool = False
+        self, tag: Tag, sends: Parts, receives: Parts, is_message: bool = False
     ) -> Transfer:
         """Sends and receives at once. Both sides give the same ``tag``.
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
 
 import numpy as np
 
 from tracejit.errors import DeadlockError
 from tracejit.graph import Instruction
 from tracejit.ops.groups import mode_of, participants, require_devices
-from tracejit.runtime.devices.communicator import Communicator, Transfer
+from tracejit.runtime.devices.communicator import Communicator, Tag, Transfer
 from tracejit.sources import Source
 
 Steps = Generator[Transfer, None, None]
+Again = Callable[[], tuple[str, Source | None, Steps]]
+"""One more run of an op on the same memory: the function, the user's line, and the steps."""
 
 _LONG_BYTES = 1 << 16
 """Shorter messages arrive without anybody asking about them."""
@@ -46,11 +47,15 @@ class Operation:
         self.transfer: Transfer | None = None
         self._is_over = False
 
-    def test(self) -> bool:
-        """Goes on as far as it can; whether the op has ended. Raises what went wrong."""
+    def test(self, spins: bool = False) -> bool:
+        """Goes on as far as it can; whether the op has ended. Raises what went wrong.
+
+        With ``spins`` it waits a little for each transfer.
+        """
         with self._lock:
             while not self._is_over:
-                if self.transfer is not None and not self.transfer.test():
+                transfer = self.transfer
+                if transfer is not None and not (transfer.spin() if spins else transfer.test()):
                     return False
                 self.transfer = next(self._steps, None)
                 self._is_over = self.transfer is None
@@ -104,7 +109,8 @@ _progress = _Progress()
 class Device:
     """``number`` is that of partition ``partition`` of replica ``replica``.
 
-    ``sources`` has the user's line for the text of each collective op of the program.
+    ``sources`` has the user's line for the text of each collective op of the program, ``calls``
+    ops that have run, by the memory they work on.
     """
 
     def __init__(
@@ -124,6 +130,8 @@ class Device:
         self._begun: dict[int, Operation] = {}
         self._runs: dict[str, int] = {}
         self._count = 0
+        self.calls: dict[object, Again] = {}
+        self._scratch = np.empty(0, np.uint8)
 
     def group(self, instruction: Instruction) -> tuple[int, ...] | None:
         """The devices that take part in an op with this one, in order; None: in none.
@@ -159,17 +167,32 @@ class Device:
         self.finish(operation)
         return operation.results
 
-    def numbered(self, tag: str) -> str:
-        """The tag with the number of this run of the op, as every device counts its runs."""
-        count = self._runs[tag] = self._runs.get(tag, 0) + 1
-        return f"{tag} #{count}"
+    def numbered(self, op: str) -> Tag:
+        """The tag of this run of the op, as every device counts its runs."""
+        count = self._runs[op] = self._runs.get(op, 0) + 1
+        return Tag(op, count)
+
+    def scratch(self, nbytes: int) -> np.ndarray:
+        """Bytes for what ends before the next op begins."""
+        if self._scratch.size < nbytes:
+            self._scratch = np.empty(nbytes, np.uint8)
+        return self._scratch
+
+    def run(self, function: str, source: Source | None, steps: Steps) -> None:
+        """Does an op, in fewer steps than `begin` and `finish`. Raises what `finish` raises."""
+        for transfer in steps:
+            if not transfer.spin():
+                operation = Operation(function, source, steps, ())
+                operation.transfer = transfer
+                self.finish(operation)
+                return
 
     def finish(self, operation: Operation) -> None:
         """Waits for an op; others that were begun go on meanwhile.
 
         Raises `DeadlockError` where it will never end.
         """
-        if operation.test():
+        if operation.test(spins=True):
             return
         attempt = 0
         now = time.monotonic()
@@ -205,20 +228,38 @@ class Device:
             operation.source,
         )
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Inside, this thread's programs run on the device."""
+    def running(self) -> _Running:
+        """A context in which this thread's programs run on the device."""
+        return _Running(self)
+
+    def start(self) -> Device | None:
+        """Begins a program; returns the device on which this thread's program has run."""
         before, _current.device = _current.device, self
         self._runs.clear()
-        try:
-            yield
-        except BaseException:
+        return before
+
+    def stop(self, before: Device | None, has_failed: bool) -> None:
+        """Ends the program; nothing that it has begun goes on where it ``has_failed``."""
+        if has_failed:
             for operation in self._begun.values():
                 operation.cancel()
-            raise
-        finally:
-            self._begun.clear()
-            _current.device = before
+        self._begun.clear()
+        _current.device = before
+
+
+class _Running:
+    """`contextlib.contextmanager` would take as long as a short message."""
+
+    __slots__ = ("_before", "_device")
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+
+    def __enter__(self) -> None:
+        self._before = self._device.start()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._device.stop(self._before, kind is not None)
 
 
 class _Current(threading.local):

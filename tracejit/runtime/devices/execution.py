@@ -48,8 +48,17 @@ class DevicesExecutable(Executable):
     def device_count(self) -> int:
         return self._grid[0] * self._grid[1]
 
+    @property
+    def is_on_ranks(self) -> bool:
+        """Whether this process runs one device's part."""
+        return rank_communicator() is not None
+
     def _run(self, arguments: Sequence[object]) -> Results | None:
-        return self._on_devices(lambda number: self._executable.run(arguments))[0]
+        communicator = rank_communicator()
+        if communicator is None:
+            return self._on_devices(lambda number: self._executable.run(arguments))[0]
+        with self._device_here(communicator).running():
+            return self._executable.run(arguments)
 
     def run_each(self, arguments: Sequence[Sequence[object]]) -> list[Results]:
         """The results of each device; under MPI ``arguments`` has this rank's alone."""
@@ -63,14 +72,18 @@ class DevicesExecutable(Executable):
             return run_on_threads(
                 self.device_count, lambda each: _run_on(self._device_of(each), run), timeout()
             )
-        if communicator.count != self.device_count:
-            raise UnsupportedError(
-                f"call: the program runs on {self.device_count} devices, and MPI has "
-                f"{communicator.count} ranks; start it with mpiexec -n {self.device_count}"
-            )
+        return [_run_on(self._device_here(communicator), run)]
+
+    def _device_here(self, communicator: Communicator) -> Device:
+        """This rank's device. Raises `UnsupportedError` for another number of ranks."""
         if self._device is None:
+            if communicator.count != self.device_count:
+                raise UnsupportedError(
+                    f"call: the program runs on {self.device_count} devices, and MPI has "
+                    f"{communicator.count} ranks; start it with mpiexec -n {self.device_count}"
+                )
             self._device = self._device_of(communicator)
-        return [_run_on(self._device, run)]
+        return self._device
 
     def _device_of(self, communicator: Communicator) -> Device:
         return Device(communicator, *self._grid, self._sources)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,16 +18,21 @@ from tracejit.hlo import parse
 from tracejit.ops.channels import RECV, SEND
 from tracejit.ops.computations import binary_op
 from tracejit.ops.custom import COLLECTIVE_DONE_TARGET, COLLECTIVE_START_TARGET
-from tracejit.runtime.callbacks import callback, view, viewer
-from tracejit.runtime.devices.collectives import Call, Rule, rules
-from tracejit.runtime.devices.device import Operation, current_device
+from tracejit.runtime.callbacks import callback, decoded, view, viewer
+from tracejit.runtime.devices.collectives import SCRATCH_BYTES, Call, Rule, rules
+from tracejit.runtime.devices.communicator import Tag
+from tracejit.runtime.devices.device import Again, Device, Operation, current_device
 from tracejit.shapes import AnyShape, Shape, TupleShape
+from tracejit.sources import Source
 from tracejit.traversal import instructions
 
 Address = int | str
 """Where an array lies; of a scalar constant, its bytes in hexadecimal."""
 
 View = Callable[[Address], np.ndarray]
+
+_MOST_CALLS = 1024
+"""So many calls a device remembers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +46,11 @@ class _Op:
     tag: str
     rule: Rule
     is_message: bool
+
+    def tagged(self, call: Call) -> Call:
+        """The call, as one more run of the op."""
+        call.tag = Tag(self.tag) if self.is_message else call.device.numbered(self.tag)
+        return call
 
 
 @functools.lru_cache(maxsize=4096)
@@ -117,11 +127,21 @@ def _reduction(computation: Computation | None) -> str | None:
     return f"computation {zlib.crc32(ops.encode()):08x}"
 
 
-@callback(COLLECTIVE)
-def _collective(target: str, text: str, *addresses: Any) -> None:
+@callback(COLLECTIVE, decoded=False)
+def _collective(words: Sequence[int]) -> None:
     device = current_device()
     if device is None:
         raise UnsupportedError("call: the program runs on several devices and was called on none")
+    key = tuple(words)
+    again = device.calls.get(key)
+    if again is not None:
+        device.run(*again())
+        return
+    _run(device, key, *decoded(words))
+
+
+def _run(device: Device, key: object, target: str, text: str, *addresses: Any) -> None:
+    """Any half of an op, of which the device may remember no run."""
     op = _op(text)
     if target == COLLECTIVE_DONE_TARGET:
         number, addresses = int(view(addresses[0], (), np.uint32)), addresses[1:]
@@ -130,18 +150,32 @@ def _collective(target: str, text: str, *addresses: Any) -> None:
         for at, address, array in zip(op.results, places, made, strict=True):
             at(address)[...] = array
         return
-    count = len(op.operands)
-    operands = [at(a) for at, a in zip(op.operands, addresses[:count], strict=True)]
     source = device.sources.get(text)
-    tag = op.tag if op.is_message else device.numbered(op.tag)
-    is_begun = target == COLLECTIVE_START_TARGET
-    if is_begun:
-        results = [np.empty(s.dimensions, s.dtype) for s in op.made]
-    else:
-        results = [at(a) for at, a in zip(op.results, addresses[count:], strict=True)]
-    steps = op.rule(Call(device, op.instruction, operands, results, tag))
-    operation = Operation(op.instruction.op.function, source, steps, results)
-    if is_begun:
-        view(addresses[count], (), np.uint32)[...] = device.begin(operation)
-    else:
-        device.finish(operation)
+    if target == COLLECTIVE_START_TARGET:
+        made = [np.empty(s.dimensions, s.dtype) for s in op.made]
+        call = Call(device, op.instruction, _operands(op, addresses), made, Tag(op.tag))
+        at = addresses[len(op.operands)]
+        steps = op.rule(op.tagged(call))
+        operation = Operation(op.instruction.op.function, source, steps, made)
+        view(at, (), np.uint32)[...] = device.begin(operation)
+        return
+    again = _again(device, op, source, addresses)
+    if len(device.calls) == _MOST_CALLS:
+        device.calls.clear()
+    device.calls[key] = again
+    device.run(*again())
+
+
+def _operands(op: _Op, addresses: Sequence[Address]) -> list[np.ndarray]:
+    return [at(a) for at, a in zip(op.operands, addresses, strict=False)]
+
+
+def _again(device: Device, op: _Op, source: Source | None, addresses: Sequence[Any]) -> Again:
+    """What each run of an op on this memory is."""
+    places = addresses[len(op.operands) :]
+    results = [at(a) for at, a in zip(op.results, places, strict=True)]
+    operands = _operands(op, addresses)
+    scratch = device.scratch(SCRATCH_BYTES)
+    call = Call(device, op.instruction, operands, results, Tag(op.tag), scratch)
+    function = op.instruction.op.function
+    return lambda: (function, source, op.rule(op.tagged(call)))

@@ -7,6 +7,7 @@ Ranks that fail or end tell the others so, by messages of their own.
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 import zlib
@@ -15,7 +16,7 @@ import numpy as np
 from mpi4py import MPI
 
 from tracejit.errors import UnsupportedError
-from tracejit.runtime.devices.communicator import Communicator, Parts, Transfer
+from tracejit.runtime.devices.communicator import Communicator, Parts, Tag, Transfer
 from tracejit.runtime.devices.world import SIZES
 from tracejit.system import affinity
 
@@ -23,6 +24,8 @@ _STATE_TAG = 1
 _SPINS, _YIELDS = 2000, 2000
 """Attempts without a pause, where each rank here has a processor; then attempts that yield."""
 _SHORT_PAUSE = 0.0002
+_RUN = 40503
+"""How far apart the tags of an op's runs are."""
 
 
 class MPICommunicator(Communicator):
@@ -50,26 +53,26 @@ class MPICommunicator(Communicator):
         self._sent: list[tuple[MPI.Request, object]] = []
 
     def exchange(
-        self, tag: str, sends: Parts, receives: Parts, is_message: bool = False
+        self, tag: Tag, sends: Parts, receives: Parts, is_message: bool = False
     ) -> Transfer:
         """Messages between the memory of both, without a copy where the MPI library needs none."""
         comm = self._messages if is_message else self._collectives
-        number = zlib.crc32(tag.encode()) % self._most
+        number = (_number(tag.op) + tag.run * _RUN) % self._most
         arriving = [
-            (source, comm.Irecv([_bytes(array), MPI.BYTE], source, number), array)
+            (source, comm.Irecv((array, array.nbytes, MPI.BYTE), source, number), array)
             for source, array in receives
         ]
         leaving = []
         for target, array in sends:
             # A message may be taken at any time: it is sent from memory of its own.
             kept = array.copy() if is_message else array
-            request = comm.Isend([_bytes(kept), MPI.BYTE], target, number)
+            request = comm.Isend((kept, kept.nbytes, MPI.BYTE), target, number)
             if is_message:
                 self._sent = [pair for pair in self._sent if not pair[0].Test()]
                 self._sent.append((request, kept))
             else:
                 leaving.append((target, request, kept))
-        return _Requests(number, arriving, leaving)
+        return _Requests(number, arriving, leaving, self._spins)
 
     def sum(self, members: tuple[int, ...], given: np.ndarray, result: np.ndarray) -> Transfer:
         """MPI's Allreduce."""
@@ -79,7 +82,7 @@ class MPICommunicator(Communicator):
             comm = self._groups[members] = self._collectives.Create_group(group)
         request = comm.Iallreduce(given, result, MPI.SUM)
         others = [n for n in members if n != self.number]
-        return _Requests(-1, [(n, request, result) for n in others[:1]], [])
+        return _Requests(-1, [(n, request, result) for n in others[:1]], [], self._spins)
 
     def pause(self, attempt: int) -> None:
         """Spins a little, then lets other processes run, then sleeps."""
@@ -151,14 +154,22 @@ class _Requests(Transfer):
         tag: int,
         arriving: list[tuple[int, MPI.Request, np.ndarray]],
         leaving: list[tuple[int, MPI.Request, np.ndarray]],
+        spins: int,
     ) -> None:
         self.tag = tag
         self._arriving = arriving
         self._leaving = leaving
         self._all = [request for _, request, _ in (*arriving, *leaving)]
+        self._spins = spins
 
     def test(self) -> bool:
         return MPI.Request.Testall(self._all)
+
+    def spin(self) -> bool:
+        return all(
+            request.Test() or any(request.Test() for _ in range(self._spins))
+            for request in self._all
+        )
 
     def missing(self) -> list[int]:
         for pairs in (self._arriving, self._leaving):
@@ -179,8 +190,9 @@ class _Requests(Transfer):
 _abandoned: list[tuple[int, MPI.Request, np.ndarray]] = []
 
 
-def _bytes(array: np.ndarray) -> np.ndarray:
-    return array.reshape(-1).view(np.uint8)
+@functools.lru_cache(maxsize=4096)
+def _number(op: str) -> int:
+    return zlib.crc32(op.encode())
 
 
 def _require_launcher() -> None:

@@ -15,14 +15,14 @@ from typing import TypeVar
 
 import numpy as np
 
-from tracejit.runtime.devices.communicator import Communicator, Parts, Transfer
+from tracejit.runtime.devices.communicator import Communicator, Parts, Tag, Transfer
 
 R = TypeVar("R")
 
 
 @dataclass(eq=False)
 class _Message:
-    tag: str
+    tag: Tag
     array: np.ndarray
     is_later: bool
     taken: bool = False
@@ -57,7 +57,7 @@ class ThreadCommunicator(Communicator):
         self.timeout = world.timeout
 
     def exchange(
-        self, tag: str, sends: Parts, receives: Parts, is_message: bool = False
+        self, tag: Tag, sends: Parts, receives: Parts, is_message: bool = False
     ) -> Transfer:
         """Messages whose bytes the receiver copies from the sender's memory."""
         sent = []
@@ -93,7 +93,7 @@ class ThreadCommunicator(Communicator):
             self._world.states.setdefault(self.number, state)
             self._world.note()
 
-    def take(self, source: int, tag: str, target: np.ndarray) -> bool:
+    def take(self, source: int, tag: Tag, target: np.ndarray) -> bool:
         """Copies the oldest message of that tag, if it is there."""
         world = self._world
         with world.changed:
@@ -131,7 +131,7 @@ class _Copies(Transfer):
     def __init__(
         self,
         communicator: ThreadCommunicator,
-        tag: str,
+        tag: Tag,
         sent: list[tuple[int, _Message]],
         receives: list[tuple[int, np.ndarray]],
     ) -> None:
