@@ -192,3 +192,16 @@ def test_modules_have_every_procedure_once() -> None:
             assert sum(f"define i32 @{name}(" in text for text in texts) == 1
         for name in written.code:
             assert all(f"i32 @{name}(" in text for text in texts)
+
+
+@pytest.mark.parametrize("width", [16, 32, 64])
+def test_a_product_runs_several_steps_on_one_index(width: int) -> None:
+    """An iteration has dozens of multiply-adds, at displacements from the same few addresses."""
+    array, numbers = Shape(ElementType.F32, (96, 97)), ops.DotDimensionNumbers((1,), (1,))
+    product = computation(lambda x, y: ops.dot_general(x, y, numbers), array, array)
+    kernels = lower(product, Machine(width, 1)).kernels
+    code = translate_kernels(kernels, [kernel.name for kernel in kernels]).code.values()
+    loops = [block.partition("\ndone")[0] for block in "\n".join(code).split("\nloop")]
+    hottest = max(loops, key=lambda lines: lines.count(" = fmul "))
+    assert hottest.count(" = fmul ") >= 20
+    assert hottest.count(" = mul nsw i64") <= 6

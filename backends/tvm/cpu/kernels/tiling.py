@@ -31,6 +31,9 @@ second number on.
 _SPLIT_STEPS = 1 << 14
 """Vector multiply-adds that make a range of a split contraction worth its final sum."""
 
+_MOST_SHARES = 16
+"""Register tiles times ranges that are enough for all threads."""
+
 _MANY_ROWS = 64
 """Rows that are enough for all threads."""
 
@@ -140,10 +143,12 @@ def range_count(
     along_rows: bool,
     along_columns: bool,
 ) -> int:
-    """The number of ranges into which a long contraction with a small result is split.
+    """The number of ranges, 1, 2, 4, 8 or 16, into which a long contraction with a small result is
+    split.
 
-    A matrix that is read ``along_rows`` has its rows shared whole, each a single stream of memory;
-    one that is read ``along_columns`` its columns.
+    Results of many register tiles are shared by threads as they are, unless operands come out of
+    memory, which every thread would read. A matrix that is read ``along_rows`` has its rows shared
+    whole, each a single stream of memory; one that is read ``along_columns`` its columns.
     """
     arithmetic = problem.arithmetic
     results = problem.m * problem.n
@@ -152,6 +157,10 @@ def range_count(
     steps = _steps(max(results, machine.lanes(arithmetic.dtype)) * problem.k, arithmetic, machine)
     most = min(16, problem.k // 256)
     pick = max(1, min(most, steps // _SPLIT_STEPS))
+    if (problem.m + problem.n) * problem.k * arithmetic.itemsize <= machine.l2:
+        tile = tile_sizes(problem.m, problem.n, arithmetic, machine)[0]
+        pick = min(pick, ceil_div(_MOST_SHARES, _tiles(problem.m, problem.n, tile)))
+    pick = 1 << (pick.bit_length() - 1)
     if along_rows and problem.m >= _MANY_ROWS:
         pick = 1
     if along_columns and problem.n * arithmetic.itemsize >= _MANY_COLUMNS:

@@ -94,6 +94,7 @@ class Expressions(Procedure):
         self._known: dict[str, str] = {}
         self._conditions: dict[str, Value] = {}
         self._loads: dict[tuple[str, int, str], Value] = {}
+        self._offsets: dict[str, tuple[str, int]] = {}
         super().__init__(head.name, [], [], lanes=1)
         self._parameters = [*head.parameters]
         self._pointers = dict(head.pointers)
@@ -119,6 +120,34 @@ class Expressions(Procedure):
         super().start(label)
         self._known.clear()
         self._loads.clear()
+
+    # Indices that differ by constants are one index and displacements, which cost no instruction
+
+    def sum(self, a: str, b: str) -> str:
+        (base, offset), (other, more) = self._parted(a), self._parted(b)
+        return self._displaced(super().sum(base, other), offset + more)
+
+    def difference(self, a: str, b: str) -> str:
+        (base, offset), (other, more) = self._parted(a), self._parted(b)
+        return self._displaced(super().difference(base, other), offset - more)
+
+    def product(self, a: str, b: str) -> str:
+        if a[0] != "%":
+            a, b = b, a
+        base, offset = self._parted(a)
+        if b[0] == "%" or not offset:
+            return super().product(a, b)
+        return self._displaced(super().product(base, b), offset * int(b))
+
+    def _parted(self, number: str) -> tuple[str, int]:
+        """A number as a sum of another one, which is the same for its neighbours, and a literal."""
+        return ("0", int(number)) if number[0] != "%" else self._offsets.get(number, (number, 0))
+
+    def _displaced(self, base: str, offset: int) -> str:
+        made = super().sum(base, str(offset))
+        if made[0] == "%" and offset:
+            self._offsets[made] = base, offset
+        return made
 
     # Values
 
@@ -249,7 +278,12 @@ class Expressions(Procedure):
         if index == "0":
             return pointer
         element = kind_named(memory.dtype).llvm
-        return self._made(f"getelementptr {element}, ptr {pointer}, i64 {index}")
+        base, offset = self._parted(index)
+        if base != "0":
+            pointer = self._made(f"getelementptr {element}, ptr {pointer}, i64 {base}")
+        if not offset:
+            return pointer
+        return self._made(f"getelementptr {element}, ptr {pointer}, i64 {offset}")
 
     def _load(self, e: Any) -> Held:
         first, stride = self.place(e.indices, e.source)

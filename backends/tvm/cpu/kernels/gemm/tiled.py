@@ -190,7 +190,7 @@ class Tiled:
         arithmetic = problem.arithmetic
         in_parts = plan.blocks > plan.ranges
         q0 = block * plan.depth
-        steps = tirx.min(i32(plan.depth), problem.k - q0) if plan.blocks > 1 else i32(problem.k)
+        steps = tirx.min(i32(plan.depth), problem.k - q0) if plan.blocks > 1 else problem.k
 
         def left(r: Expr, q: Expr, a: Expr) -> Parts:
             if plan.pack_left:
@@ -213,7 +213,7 @@ class Tiled:
                 begin = IfThenElse(is_first, begin, resume)
                 keep = tile.keep(lambda a, x, v: arithmetic.store(self._partial, [*place, a, x], v))
                 end = IfThenElse(is_last, end, keep)
-            products = loop(
+            products = tile.steps(
                 steps,
                 lambda q: tile.add_products(
                     lambda a, u, v: left(r, q, a),
