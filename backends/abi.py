@@ -12,7 +12,8 @@ first case nothing ran.
 
 ``table`` holds the facts of one process as 64-bit words: the address of the type ``numpy.ndarray``,
 the address of every constant, then for every input and output the address of its dtype, its rank
-and its dimensions.
+and its dimensions. Its last word is the address of what lets signals end a program (see
+`tracejit.runtime.interrupts`).
 
 What is read are the fields that CPython's and NumPy's own C macros read, at the offsets below.
 `readable` checks them against live objects; where they do not fit, `Records` spells the same words
@@ -95,15 +96,19 @@ class ArraySpec:
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
 
 
-def table(specs: Sequence[ArraySpec], constants: Sequence[np.ndarray]) -> np.ndarray:
+def table(
+    specs: Sequence[ArraySpec], constants: Sequence[np.ndarray], signals: int = 0
+) -> np.ndarray:
     """The first item of every call's tuple; ``specs`` are the inputs', then the outputs'.
+
+    ``signals`` is the address of the record by which Python is asked to handle signals.
 
     The caller keeps ``constants`` and the dtypes alive as long as the table.
     """
     words = [id(np.ndarray), *(array.ctypes.data for array in constants)]
     for spec in specs:
         words += [id(spec.dtype), len(spec.shape), *spec.shape]
-    return np.array(words, np.int64)
+    return np.array([*words, signals], np.int64)
 
 
 @functools.cache

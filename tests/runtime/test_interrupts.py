@@ -1,4 +1,4 @@
-"""Interrupts at many moments of the first call, and handlers of signals that call jit."""
+"""Interrupts at many moments of the first call, and in compiled code; handlers that call jit."""
 
 from __future__ import annotations
 
@@ -98,3 +98,111 @@ def test_the_call_after_an_interrupt_is_answered(
         TRACEJIT_COMPILE_SERVER=str(int(elsewhere)),
     )
     assert said == "2 []"
+
+
+# Each computes for minutes; a second call of the same program must be right.
+LONG = """
+import signal, sys, threading, time
+import numpy as np
+import tracejit as tj
+
+lax = tj.lax
+
+def scalar(x):
+    return lax.while_loop(lambda c: c[0] < x, lambda c: (c[0] + c[1] / 2, c[1] * 1.0), (0.0, 1e-9))
+
+def arrays(x):
+    ones = np.ones(9)
+    return lax.while_loop(lambda c: c[0] < x, lambda c: (c[0] + 1e-9, np.sin(c[1])), (0.0, ones))
+
+def counted(x):
+    return lax.fori_loop(0, 10**8, lambda i, c: np.sin(c) + np.cos(c[::-1]), np.ones(999) * x)
+
+def product(x):
+    ones = np.ones((20000, 20000)) * x
+    return (ones @ ones)[0, 0]
+
+def chain(x):
+    a = np.ones((3000, 3000)) * x
+    for _ in range(50):
+        a = np.sin(a) @ np.cos(a)
+    return a
+
+def pairs(x):
+    a = np.arange(500_000.0) * x
+    return np.sum(np.exp(-((a[:, None] - a[None, :]) ** 2)), 1)
+
+compiled = tj.jit(globals()[sys.argv[1]]).lower(1.0).compile()
+begin = 0.0
+
+def run():
+    global begin
+    begin = time.perf_counter()
+    compiled(1.0)
+"""
+
+ENDED = """
+threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
+try:
+    run()
+except KeyboardInterrupt:
+    print(time.perf_counter() - begin < 1.5 + float(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("what", ["scalar", "arrays", "counted", "product", "chain", "pairs"])
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_an_interrupt_ends_compiled_code(what: str, threads: str) -> None:
+    """Within a second; more is allowed to a machine that is busy."""
+    slack = "10"
+    said = python(LONG + ENDED, what, slack, timeout=200, TVM_NUM_THREADS=threads)
+    assert said == "True"
+
+
+def test_handlers_that_return_disturb_nothing() -> None:
+    """They run while the program does; one that raises ends it with its own exception."""
+    said = python(
+        LONG
+        + """
+times = []
+
+def handle(number, frame):
+    times.append(time.perf_counter() - begin)
+    if len(times) == 3:
+        raise TimeoutError("enough")
+
+signal.signal(signal.SIGALRM, handle)
+signal.setitimer(signal.ITIMER_REAL, 0.5, 0.5)
+try:
+    run()
+except TimeoutError as error:
+    print(error, len(times), times[0] < times[1] - 0.2)
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(tj.jit(lambda n: lax.while_loop(lambda i: i < n, lambda i: i + 1, 0))(10**8))
+""",
+        "arrays",
+    )
+    assert said.splitlines() == ["enough 3 True", "100000000"]
+
+
+def test_a_user_s_thread_goes_on() -> None:
+    """Python handles signals in the main thread, whatever other threads compute."""
+    said = python(
+        LONG
+        + """
+count = tj.jit(lambda n: lax.while_loop(lambda i: i < n, lambda i: (i * 5 + 1) // 5 + 1, 0))
+count(1)
+found = []
+thread = threading.Thread(target=lambda: found.append(int(count(3 * 10**8))))
+threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+thread.start()
+try:
+    thread.join()
+except KeyboardInterrupt:
+    print("interrupted")
+thread.join()
+print(found)
+""",
+        "scalar",
+    )
+    assert said.splitlines() == ["interrupted", "[300000000]"]

@@ -23,6 +23,7 @@ import numpy as np
 from tracejit.backends.abi import COLLECTIVE, EVALUATE, OUTSIDE, SORT_VALUES
 from tracejit.errors import CompilationError
 from tracejit.loading import is_redefined, load
+from tracejit.runtime.interrupts import raise_interrupt
 from tracejit.runtime.library import BOOLEAN, FLOAT, POINTER, RAW_STRING, ByteArray, runtime
 
 if TYPE_CHECKING:
@@ -139,7 +140,8 @@ def keep_raised(error: BaseException) -> None:
 
 
 def raise_pending() -> None:
-    """Raise what a callback of this thread's last program raised, if one did."""
+    """Raise what a callback, or a handler of a signal, raised in this thread's last program."""
+    raise_interrupt()
     error, _raised.error = _raised.error, None
     if error is not None:
         raise error

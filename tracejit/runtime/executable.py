@@ -19,7 +19,7 @@ from tracejit.backends.abi import STACK_BYTES, ArraySpec, address_of, table
 from tracejit.backends.artifact import Artifact, unpack
 from tracejit.errors import ArgumentError, CompilationError, UnsupportedError
 from tracejit.loading import load as load_module
-from tracejit.runtime import result_arena, workspace
+from tracejit.runtime import interrupts, result_arena, workspace
 from tracejit.runtime.callbacks import raise_pending, require
 from tracejit.runtime.donation import are_apart, are_donatable, to_write_over
 from tracejit.runtime.library import Entry, runtime
@@ -135,7 +135,8 @@ def _refusal(artifact: Artifact) -> Entry:
 
 def _runner(entry: Entry, artifact: Artifact) -> Run:
     """`Executable.run`: as few steps as there can be."""
-    facts = table([*artifact.inputs, *artifact.outputs], artifact.constants)
+    specs = [*artifact.inputs, *artifact.outputs]
+    facts = table(specs, artifact.constants, interrupts.address())
     nbytes = artifact.workspace_bytes
     require_workspace(nbytes)
     allocate, address = result_arena.allocator(artifact.outputs), address_of()

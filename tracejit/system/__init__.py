@@ -9,6 +9,7 @@ Processes are in `tracejit.system.processes`. Nothing else asks which system it 
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import os
 import platform
@@ -17,6 +18,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 if sys.platform != "win32":
     import resource
@@ -174,6 +176,13 @@ class Folder:
 
 
 _BY_FOLDER = (os.replace,) if os.rename in os.supports_dir_fd else ()
+
+
+def thread_identifier() -> Any:
+    """The C function without arguments that returns `threading.get_ident` of its thread."""
+    if sys.platform == "win32":
+        return ctypes.WinDLL("kernel32").GetCurrentThreadId
+    return ctypes.CDLL(None).pthread_self
 
 
 def library_name(name: str) -> str:

@@ -147,7 +147,9 @@ class Program:
     The calls write every element of every output; they never write constants, nor inputs except
     those in ``aliases``: it maps outputs to the inputs whose memory they share, both by number.
     The workspace starts at a multiple of `abi.ALIGNMENT` and is uninitialised. ``native_calls``
-    has, by the numbers of constants, the calls whose records these are, as HLO text.
+    has, by the numbers of constants, the calls whose records these are, as HLO text. Where signals
+    may end it, ``state`` is the memory that `cpu.objects.interrupts` uses, and ``polled`` names the
+    kernels after which the program looks at it.
     """
 
     kernels: Sequence[Kernel]
@@ -158,6 +160,8 @@ class Program:
     workspace_bytes: int = 0
     aliases: Mapping[int, int] = field(default_factory=dict)
     native_calls: Mapping[int, str] = field(default_factory=dict)
+    state: Argument | None = None
+    polled: frozenset[str] = frozenset()
     _sizes: dict[Memory, Sequence[int]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -53,8 +53,15 @@ from tracejit.backends.tvm.ir.tir import (
 from tracejit.backends.tvm.program.program import Kernel
 
 LAUNCH = "TVMBackendParallelLaunch"
-DECLARED = f"declare i32 @{LAUNCH}(ptr, ptr, i32)"
-"""Declarations of the runtime functions that start TVM's threads."""
+DECLARED = "\n".join(
+    [
+        f"declare i32 @{LAUNCH}(ptr, ptr, i32)",
+        "declare i32 @tracejit_poll(ptr)",
+        "declare i32 @tracejit_count(ptr)",
+    ]
+)
+"""Declarations of the runtime function that starts TVM's threads, and of those by which signals end
+a program (see `cpu.objects.interrupts`)."""
 
 _WORD, _LINE = 8, 64
 _FEW = 4

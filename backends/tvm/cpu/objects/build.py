@@ -32,6 +32,7 @@ from tracejit.backends.tvm.cpu.objects.in_process import (
     warn_of_missing_linker,
     warn_of_missing_room,
 )
+from tracejit.backends.tvm.cpu.objects.interrupts import interruptible, polling
 from tracejit.backends.tvm.cpu.objects.linker import can_link, linked
 from tracejit.backends.tvm.cpu.objects.partition import chunks, cost_to_compile
 from tracejit.backends.tvm.cpu.objects.report import explanation
@@ -67,9 +68,11 @@ def build(
     program.check()
     program = verify_if_wanted(program)
     program = fold_identical_kernels(program)
+    room = next(roomy_folders(), None)
+    if target.lacking or (can_link() and room is not None):
+        program = interruptible(program, target)
     held = {kernel.name: contents(kernel.body) for kernel in program.kernels}
     artifact = describe(program, held, target)
-    room = next(roomy_folders(), None)
     if target.lacking:
         with tempfile.TemporaryDirectory(prefix="tracejit-") as name:
             objects = _program_objects(program, held, target, Path(name), progress)
@@ -99,6 +102,8 @@ def _program_objects(
 ) -> list[Path]:
     """Object files in ``folder`` of a checked program."""
     sources = _sources(program.kernels, held, target)
+    if program.state is not None:
+        sources.shared_units.append(LlvmUnit(polling(target), target))
     jobs = _kernel_jobs(sources.others, held, target, c_function)
     texts = program_texts(program, target, sources.written, max(target.threads - len(jobs), 1))
     return _objects(sources, jobs, texts, target, folder, progress)

@@ -26,6 +26,7 @@ from tracejit.backends.tvm.cpu.llvm.builder import module_text
 from tracejit.backends.tvm.cpu.llvm.modules import kernel_texts
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
 from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import TranslatedKernels
+from tracejit.backends.tvm.cpu.objects.interrupts import STATE_WORDS
 from tracejit.backends.tvm.cpu.processor import Processor
 from tracejit.backends.tvm.ir.tir import (
     Evaluate,
@@ -180,6 +181,7 @@ class Entry(_Failing):
         self._bases: dict[tuple[Memory, int], str] = {}
         self._verify()
         self._bind()
+        self._state = None if program.state is None else self._interrupts(program.state)
         self._run(program.calls)
 
     @property
@@ -224,6 +226,19 @@ class Entry(_Failing):
     def _place(self, argument: Argument) -> str:
         return self.address(self._bases[argument.memory, argument.index], str(argument.offset))
 
+    def _interrupts(self, state: Argument) -> str:
+        """Initialise the state that polls use; returns its address."""
+        program = self._program
+        specs = [*program.inputs, *program.outputs]
+        last = 1 + len(program.constants) + sum(2 + len(spec.shape) for spec in specs)
+        made = self._place(state)
+        words = [f"[{STATE_WORDS} x i64] zeroinitializer, ptr {made}"]
+        words += [
+            f"ptr {self._pointer(self._table, last)}, ptr {self.address(made, str(2 * _WORD))}"
+        ]
+        self._lines += [f"  store {word}, align 8" for word in words]
+        return made
+
     # Calls and control flow
 
     def _run(self, nodes: Sequence[Node]) -> None:
@@ -232,6 +247,9 @@ class Entry(_Failing):
                 pointers = [self._place(argument) for argument in node.arguments]
                 status = self._called(node.kernel, pointers)
                 self._unless(self._made(f"icmp eq i32 {status}, 0"))
+                if node.kernel in self._program.polled:
+                    ended = self._made(f"call i32 @tracejit_poll(ptr {self._state})")
+                    self._unless(self._made(f"icmp eq i32 {ended}, 0"))
             elif isinstance(node, Loop):
                 self._loop(node)
             else:
@@ -243,6 +261,10 @@ class Entry(_Failing):
 
     def _loop(self, loop: Loop) -> None:
         again, body, done = self.fresh("again", "body", "done")
+        (left,) = self.fresh("%left")
+        if self._state is not None:
+            self._rooms.append(f"  {left} = alloca i32")
+            self._lines.append(f"  store i32 1, ptr {left}")
         self.jump(again)
         self.start(again)
         self._run(loop.condition)
@@ -250,9 +272,24 @@ class Entry(_Failing):
         is_done = self._made(f"icmp eq i8 {holds}, 0")
         self._lines.append(f"  br i1 {is_done}, label %{done}, label %{body}")
         self.start(body)
+        if self._state is not None:
+            self._look(left, self._state)
         self._run(loop.body)
         self.jump(again)
         self.start(done)
+
+    def _look(self, left: str, state: str) -> None:
+        """Count an iteration; return -1 if a signal has ended the program."""
+        asking, on = self.fresh("asking", "on")
+        fewer = self._made(f"add i32 {self._made(f'load i32, ptr {left}')}, -1")
+        self._lines.append(f"  store i32 {fewer}, ptr {left}")
+        self.branch(self._made(f"icmp eq i32 {fewer}, 0"), asking, on)
+        self.start(asking)
+        count = self._made(f"call i32 @tracejit_count(ptr {state})")
+        self._lines.append(f"  store i32 {count}, ptr {left}")
+        self._unless(self._made(f"icmp ne i32 {count}, 0"))
+        self.jump(on)
+        self.start(on)
 
     def _branch(self, branch: Branch) -> None:
         selector = self._made(f"load i32, ptr {self._place(branch.selector)}")

@@ -1,0 +1,318 @@
+"""Programs that a signal ends: long loops let Python handle signals, a few times a second.
+
+    program = interruptible(program, processor_of())    # after verification, before compilation
+
+Python handles signals between its own instructions, so Ctrl-C would wait for compiled code. Long
+kernels and loops of unknown length therefore call ``tracejit_poll``, which reads the processor's
+clock, and every tenth of a second, on the main thread, asks Python to run the handlers of signals.
+If one raises, a flag in the call's workspace makes all threads skip the rest of their iterations,
+and the program returns -1. Handlers that return disturb nothing.
+
+    for i in range(4096): body          # 1e7 operations each
+    for i in range(4096):
+        if tracejit_poll(state) == 0: body
+
+Exported libraries are not changed: nothing there asks Python.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tvm_ffi import structural_map
+
+from tracejit.backends.explanation import WHOLE_LOOP
+from tracejit.backends.tvm.cpu.processor import Processor
+from tracejit.backends.tvm.ir.tir import (
+    PARALLEL,
+    SERIAL,
+    AllocBuffer,
+    Buffer,
+    Evaluate,
+    Expr,
+    For,
+    IfThenElse,
+    SeqStmt,
+    Stmt,
+    While,
+    buffer,
+    const,
+    i32,
+    loop,
+    seq,
+    store,
+    tirx,
+)
+from tracejit.backends.tvm.program.program import (
+    Argument,
+    Branch,
+    Call,
+    Kernel,
+    Loop,
+    Node,
+    Program,
+    walk,
+)
+
+LONG = 10**9
+"""Operations and bytes of a program that may take a tenth of a second."""
+SPAN = 10**7
+"""Operations and bytes between two looks at the clock, which takes ten nanoseconds."""
+STATE_WORDS = 8
+"""The state of one call: flag, next time, address of `tracejit.runtime.interrupts.RECORD`, and the
+time and length of the last row of iterations."""
+
+_PROCEDURE = 1000
+"""The weight of a call of a procedure, where a store counts as one."""
+_MOST_ITERATIONS = 1024
+"""The most iterations of a loop between two looks at the clock."""
+_FIRST = 64
+"""The iterations of a loop in registers before the first look, which last microseconds."""
+
+# The instruction that reads a clock, and ticks in about a tenth of a second: between 2 and 4 GHz,
+# and between 24 MHz and 1 GHz.
+_CLOCKS = {
+    "x86_64": ("call i64 @llvm.readcyclecounter()", 1 << 28),
+    "aarch64": ('call i64 asm sideeffect "mrs $0, cntvct_el0", "=r"()', 1 << 22),
+}
+
+
+def interruptible(program: Program, target: Processor) -> Program:
+    """The program with polls in its long kernels and loops; itself if it is short."""
+    work = {kernel.name: _work(kernel) for kernel in program.kernels}
+    calls = [node.kernel for node in walk(program.calls) if isinstance(node, Call)]
+    loops = any(isinstance(node, Loop) and _is_long(node, work) for node in walk(program.calls))
+    whole = [kernel for kernel in program.kernels if kernel.stats.schedule == WHOLE_LOOP]
+    is_long = sum(work[name] for name in calls) >= LONG
+    if target.architecture not in _CLOCKS or not (loops or whole or is_long):
+        return program
+    offset = -(-program.workspace_bytes // 64) * 64
+    kernels, polled = [], set()
+    for kernel in program.kernels:
+        state = buffer("polled", [STATE_WORDS], "int64")
+        body = (
+            _counting(kernel.body, state)
+            if kernel in whole
+            else _guarded(kernel.body, state, work[kernel.name])
+            if work[kernel.name] >= LONG
+            else kernel.body
+        )
+        if not body.same_as(kernel.body):
+            polled.add(kernel.name)
+            kernel = replace(kernel, body=body, parameters=[*kernel.parameters, state])
+        kernels.append(kernel)
+    given = Argument.workspace(offset)
+    return replace(
+        program,
+        kernels=kernels,
+        calls=[_passing(node, polled, given) for node in program.calls],
+        workspace_bytes=offset + 8 * STATE_WORDS,
+        state=given,
+        polled=frozenset(polled | {name for name in work if is_long and work[name] >= SPAN}),
+    )
+
+
+def _work(kernel: Kernel) -> int:
+    """Operations, and bytes read and written."""
+    told = kernel.stats
+    return told.flops + 16 * told.transcendentals + told.bytes_read + told.bytes_written
+
+
+def _is_long(node: Loop, work: dict[str, int]) -> bool:
+    if node.steps is None:
+        return True
+    inside = [each for each in walk([*node.condition, *node.body]) if isinstance(each, Call)]
+    return node.steps * (100 + sum(work[call.kernel] for call in inside)) >= LONG // 10
+
+
+def _passing(node: Node, polled: set[str], state: Argument) -> Node:
+    """The node with the state as the last argument of polled kernels."""
+
+    def all_passing(nodes: Any) -> list[Node]:
+        return [_passing(each, polled, state) for each in nodes]
+
+    if isinstance(node, Call):
+        return replace(node, arguments=[*node.arguments, state]) if node.kernel in polled else node
+    if isinstance(node, Loop):
+        return replace(node, condition=all_passing(node.condition), body=all_passing(node.body))
+    return Branch(node.selector, [all_passing(branch) for branch in node.branches])
+
+
+def _counting(body: Stmt, state: Buffer) -> Stmt:
+    """A kernel whose loops end when ``tracejit_count`` returns 0 for the next row of iterations."""
+    if isinstance(body, SeqStmt):
+        return seq(*[_counting(each, state) for each in body.seq])
+    if not isinstance(body, While):
+        return body
+    left, row = buffer("left", [1], "int32"), buffer("row", [1], "int32")
+    once = seq(body.body, store(left, i32(0), left[0] - i32(1)))
+    rows = seq(
+        store(left, i32(0), row[0]),
+        While(tirx.all(body.condition, left[0] != i32(0)), once),
+        store(row, i32(0), tirx.call_extern("int32", "tracejit_count", state.data)),
+    )
+    start = [AllocBuffer(left), AllocBuffer(row), store(row, i32(0), const(_FIRST, "int32"))]
+    return seq(*start, While(tirx.all(body.condition, row[0] != i32(0)), rows))
+
+
+def _guarded(body: Stmt, state: Buffer, work: float) -> Stmt:
+    """A statement of so much ``work`` with a poll about every `SPAN` of it."""
+    if work < 2 * SPAN:
+        return body
+    if isinstance(body, SeqStmt):
+        weights = [_weight(each) for each in body.seq]
+        whole = sum(weights) or 1.0
+        pairs = zip(body.seq, weights, strict=True)
+        return seq(*[_guarded(each, state, work * weight / whole) for each, weight in pairs])
+    if not isinstance(body, For) or body.kind not in (SERIAL, PARALLEL):
+        return body
+    one = work / max(_most(body.extent) or 1, 1)
+    if body.kind == PARALLEL and one < SPAN / 100:
+        return body
+    if one >= SPAN / 2 or body.kind == PARALLEL:
+        inside = _unless_ended(_guarded(body.body, state, one), state)
+        return For(body.loop_var, body.min, body.extent, body.kind, inside)
+    return _in_rows(body, state, int(SPAN / one))
+
+
+def _in_rows(given: Any, state: Buffer, length: int) -> Stmt:
+    """The loop in rows of ``length`` iterations, with a poll before each."""
+    kind = str(given.loop_var.ty)
+    step, begin = const(length, kind), given.min
+
+    def row(number: Expr) -> Stmt:
+        first = number * step
+        inner = loop(
+            tirx.min(step, given.extent - first),
+            lambda i: _with(given.body, given.loop_var, begin + first + i),
+            dtype=kind,
+        )
+        return _unless_ended(inner, state)
+
+    rows = tirx.floordiv(given.extent + const(length - 1, kind), step)
+    return loop(rows, row, dtype=kind)
+
+
+def _with(body: Stmt, variable: Expr, value: Expr) -> Stmt:
+    """The body with a value in place of a variable."""
+    replaced = [(tirx.Var, lambda node: value if node.same_as(variable) else node)]
+    return structural_map(body, replaced)
+
+
+def _unless_ended(body: Stmt, state: Buffer) -> Stmt:
+    ended = tirx.call_extern("int32", "tracejit_poll", state.data)
+    return IfThenElse(ended == i32(0), body, None)
+
+
+def _weight(body: Stmt) -> float:
+    """How much work a statement is, compared with others of the kernel."""
+    if isinstance(body, SeqStmt):
+        return sum(map(_weight, body.seq))
+    if isinstance(body, For):
+        return (_most(body.extent) or 1) * _weight(body.body)
+    if isinstance(body, IfThenElse):
+        return _weight(body.then_case)
+    if isinstance(body, tirx.AttrStmt):
+        return _weight(body.body)
+    return _PROCEDURE if isinstance(body, Evaluate) else 1.0
+
+
+def _most(extent: Expr) -> int | None:
+    """A bound of an extent, where it is seen."""
+    if isinstance(extent, tirx.IntImm):
+        return int(extent)
+    if isinstance(extent, (tirx.Min, tirx.Max)):
+        known = [each for each in map(_most, (extent.a, extent.b)) if each is not None]
+        return (min if isinstance(extent, tirx.Min) else max)(known, default=None)
+    return None
+
+
+def polling(target: Processor) -> str:
+    """``int32 tracejit_poll(ptr state)``: other than 0 if a signal has ended the call; and
+    ``int32 tracejit_count(ptr state)``: how many iterations may follow, 0 if it has.
+    """
+    clock, period = _CLOCKS[target.architecture]
+    is_intrinsic = "@" in clock
+    declared = "declare i64 @llvm.readcyclecounter()\n" if is_intrinsic else ""
+    return f"""{declared}define i32 @tracejit_poll(ptr %state) {{
+entry:
+  %flag = load atomic i32, ptr %state monotonic, align 8
+  %set = icmp ne i32 %flag, 0
+  br i1 %set, label %ended, label %look
+look:
+  %now = {clock}
+  %next_at = getelementptr i64, ptr %state, i64 1
+  %next = load atomic i64, ptr %next_at monotonic, align 8
+  %early = icmp ult i64 %now, %next
+  br i1 %early, label %on, label %due
+due:
+  %record_at = getelementptr i64, ptr %state, i64 2
+  %record = load ptr, ptr %record_at
+  %self = load ptr, ptr %record
+  %thread = call i64 %self()
+  %main_at = getelementptr i64, ptr %record, i64 1
+  %main = load i64, ptr %main_at
+  %is_main = icmp eq i64 %thread, %main
+  br i1 %is_main, label %wait, label %on
+wait:
+  %later = add i64 %now, {period}
+  store atomic i64 %later, ptr %next_at monotonic, align 8
+  %first = icmp eq i64 %next, 0
+  br i1 %first, label %on, label %ask
+ask:
+  %take_at = getelementptr i64, ptr %record, i64 2
+  %take = load ptr, ptr %take_at
+  %lock = call i32 %take()
+  %check_at = getelementptr i64, ptr %record, i64 3
+  %check = load ptr, ptr %check_at
+  %raised = call i32 %check()
+  %is_raised = icmp ne i32 %raised, 0
+  br i1 %is_raised, label %keep, label %give
+keep:
+  %fetch_at = getelementptr i64, ptr %record, i64 4
+  %fetch = load ptr, ptr %fetch_at
+  %kind = getelementptr i64, ptr %record, i64 6
+  %value = getelementptr i64, ptr %record, i64 7
+  %trace = getelementptr i64, ptr %record, i64 8
+  call void %fetch(ptr %kind, ptr %value, ptr %trace)
+  store atomic i32 1, ptr %state monotonic, align 8
+  br label %give
+give:
+  %give_at = getelementptr i64, ptr %record, i64 5
+  %release = load ptr, ptr %give_at
+  call void %release(i32 %lock)
+  br i1 %is_raised, label %ended, label %on
+on:
+  ret i32 0
+ended:
+  ret i32 1
+}}
+define i32 @tracejit_count(ptr %state) {{
+entry:
+  %ended = call i32 @tracejit_poll(ptr %state)
+  %is_ended = icmp ne i32 %ended, 0
+  br i1 %is_ended, label %stop, label %on
+stop:
+  ret i32 0
+on:
+  %now = {clock}
+  %last_at = getelementptr i64, ptr %state, i64 3
+  %last = load i64, ptr %last_at
+  store i64 %now, ptr %last_at
+  %length_at = getelementptr i64, ptr %state, i64 4
+  %length = load i64, ptr %length_at
+  %took = sub i64 %now, %last
+  %is_slow = icmp ugt i64 %took, {period // 64}
+  %less = lshr i64 %length, 3
+  %more = shl i64 %length, 1
+  %wanted = select i1 %is_slow, i64 %less, i64 %more
+  %is_most = icmp ugt i64 %wanted, {_MOST_ITERATIONS}
+  %bounded = select i1 %is_most, i64 {_MOST_ITERATIONS}, i64 %wanted
+  %is_least = icmp eq i64 %bounded, 0
+  %made = select i1 %is_least, i64 1, i64 %bounded
+  store i64 %made, ptr %length_at
+  %count = trunc i64 %made to i32
+  ret i32 %count
+}}
+"""
