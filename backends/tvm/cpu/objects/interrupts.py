@@ -146,10 +146,14 @@ def _counting(body: Stmt, state: Buffer) -> Stmt:
     if not isinstance(body, While):
         return body
     left, row = buffer("left", [1], "int32"), buffer("row", [1], "int32")
-    once = seq(body.body, store(left, i32(0), left[0] - i32(1)))
+    *first, step = body.body.seq
+    assert isinstance(step, IfThenElse), "a loop in registers ends with its step"
+    # One exit, behind the condition: LLVM then finds what the loop may keep in registers.
+    goes_on = tirx.all(step.condition, left[0] != i32(0))
+    once = seq(*first, IfThenElse(goes_on, step.then_case, Evaluate(tirx.break_loop())))
     rows = seq(
-        store(left, i32(0), row[0]),
-        While(tirx.all(body.condition, left[0] != i32(0)), once),
+        store(left, i32(0), row[0] + i32(1)),
+        While(const(True, "bool"), seq(store(left, i32(0), left[0] - i32(1)), once)),
         store(row, i32(0), tirx.call_extern("int32", "tracejit_count", state.data)),
     )
     start = [AllocBuffer(left), AllocBuffer(row), store(row, i32(0), const(_FIRST, "int32"))]
