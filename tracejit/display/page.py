@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
+from tracejit.display import graphs
+
 STYLE = """
 .tracejit{--f:#1c1c1c;--b:#fff;--m:#666;--l:#d5d5d5;--s:#f3f3f3;--a:#0b62a8;--c:#8db8e2;
 --tf:var(--jp-content-font-color1,var(--vscode-editor-foreground,var(--f)));
@@ -85,8 +87,10 @@ input.addEventListener("input",()=>{clearTimeout(timer);timer=setTimeout(find,15
 
 def framed(body: str) -> str:
     """A piece of HTML with its style, as notebooks display it."""
-    script = SCRIPT if FIND in body else ""
-    return f'<div class="tracejit"><style>{STYLE}</style>{body}{script}</div>'
+    style, script = (
+        (STYLE + graphs.STYLE, SCRIPT + graphs.script()) if FIND in body else (STYLE, "")
+    )
+    return f'<div class="tracejit"><style>{style}</style>{body}{script}</div>'
 
 
 class Page:

@@ -11,6 +11,7 @@ from html import escape
 import numpy as np
 
 from tracejit.backends.explanation import Explanation
+from tracejit.display.graphs import picture_html
 from tracejit.display.page import FIND, bars, folded, paragraph, table
 from tracejit.graph import Instruction, Module
 from tracejit.hlo.literals import write_literal
@@ -64,10 +65,11 @@ def module_html(module: Module) -> str:
 
 
 def graph_html(module: Module) -> str:
-    """The search box and the computations, the entry first."""
+    """The picture, the search box and the computations, the entry first."""
     listed = list(listing(module, literal=_literal))
     prefix = f"tj{zlib.crc32(''.join(part.head for part in listed).encode()):08x}-"
-    return FIND + "".join(_computation(part, prefix) for part in reversed(listed))
+    picture = picture_html(listed, prefix)
+    return picture + FIND + "".join(_computation(part, prefix) for part in reversed(listed))
 
 
 def _computation(part: Listing, prefix: str) -> str:
