@@ -14,12 +14,41 @@ from tracejit.errors import (
     DimensionError,
     ElementTypeError,
     ShapeError,
+    ValueRangeError,
 )
 from tracejit.ops.base import make
 from tracejit.ops.constants import GET_TUPLE_ELEMENT
 from tracejit.shapes import ElementType, Shape, TupleShape
 
 F32, S32 = ElementType.F32, ElementType.S32
+
+
+@pytest.mark.parametrize(
+    ("value", "element_type"),
+    [
+        *((300, "s8"), (1.5, "s32"), (-1, "u8"), (8, "s4"), ([1, 2**40], "s32"), (np.nan, "s16")),
+        *((10**30, "s64"), (2, "pred"), (0.5, "pred"), (1j, "f32"), (1 + 1j, "s32")),
+        (np.array([1, 300]), "u8"),
+    ],
+)
+def test_constants_that_an_element_type_does_not_hold(value: object, element_type: str) -> None:
+    with pytest.raises(ValueRangeError, match=f"constant: {element_type} does not hold"):
+        ops.constant(value, ElementType(element_type))
+
+
+@pytest.mark.parametrize(
+    ("value", "element_type", "literal"),
+    [(127, "s8", 127), (2.0, "s32", 2), (-8, "s4", -8), (1, "pred", True), (1 + 0j, "f32", 1)],
+)
+def test_constants_that_fit(value: object, element_type: str, literal: object) -> None:
+    made = ops.constant(value, ElementType(element_type)).attributes["literal"]
+    assert made == literal
+    assert made.dtype == ElementType(element_type).dtype
+
+
+def test_text_is_no_constant() -> None:
+    with pytest.raises(ArgumentError):
+        ops.constant("a", S32)
 
 
 def test_iota_along_either_dimension() -> None:

@@ -241,8 +241,8 @@ class XlaBuilder:
 
     # Constants and structure.
     after_all = Method(ops.after_all)
-    constant = Method(ops.exact_constant, literal="value")
-    constant_literal = Method(ops.exact_constant, literal="value")
+    constant = Method(ops.constant, literal="value")
+    constant_literal = Method(ops.constant, literal="value")
     get_tuple_element = Method(ops.get_tuple_element)
     iota = Method(ops.iota)
     optimization_barrier = Method(ops.optimization_barrier)

@@ -42,7 +42,6 @@ from tracejit.ops.computations import (
 from tracejit.ops.constants import (
     constant,
     elements_of,
-    exact_constant,
     get_tuple_element,
     iota,
     parameter,
@@ -317,7 +316,6 @@ __all__ = [
     "eq",
     "eq_total_order",
     "erf",
-    "exact_constant",
     "exp",
     "expm1",
     "fft",

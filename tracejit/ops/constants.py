@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,31 +49,39 @@ def constant(value: Any, element_type: ElementType | None = None) -> Instruction
     """A literal array; the value is copied and never changes (XLA: Constant).
 
     ``element_type`` defaults to that of ``np.asarray(value)``. Raises `ArgumentError` for dtypes
-    XLA lacks.
+    XLA lacks, `ValueRangeError` for numbers that an integral element type does not hold, and for
+    complex numbers of a real one. Other numbers are rounded, or infinite where they overflow.
+
+    ``constant(3, ElementType.S8)`` is 3; of 300 and of 1.5 it raises.
     """
     array = np.asarray(value)
     wanted = element_type_of(array.dtype) if element_type is None else element_type
-    literal = np.array(array, dtype=wanted.dtype, order="C")
+    if array.dtype == wanted.dtype:
+        literal = np.array(array, order="C")
+    else:
+        if array.dtype != object:
+            element_type_of(array.dtype)
+        literal = _converted(array, wanted)
     literal.flags.writeable = False
     return make(CONSTANT, literal=literal)
 
 
-def exact_constant(value: Any, element_type: ElementType | None = None) -> Instruction:
-    """A literal array; the value is copied and never changes (XLA: Constant).
-
-    ``element_type`` defaults to that of ``np.asarray(value)``. Raises `ArgumentError` for dtypes
-    XLA lacks, `ValueRangeError` for numbers that an integral element type does not hold.
-    """
-    with np.errstate(invalid="ignore"):
-        made = constant(value, element_type)
-    literal = made.attributes["literal"]
-    given = np.asarray(value)
-    if element_type is not None and element_type.is_integral and given.dtype != literal.dtype:
-        wide = literal.astype(np.int64) if element_type.bits < 8 else literal
-        wrong = given[given != wide]
-        if wrong.size:
-            raise ValueRangeError(f"constant: {element_type} does not hold {wrong.flat[0]}")
-    return made
+def _converted(array: np.ndarray, element_type: ElementType) -> np.ndarray:
+    """A C-ordered copy of another element type. Raises `ValueRangeError`."""
+    is_exact = element_type.is_integral or element_type is ElementType.PRED
+    if not is_exact and (element_type.is_complex or array.dtype.kind != "c"):
+        return np.array(array, dtype=element_type.dtype, order="C")
+    try:
+        with np.errstate(invalid="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
+            literal = np.array(array, dtype=element_type.dtype, order="C")
+    except OverflowError as error:
+        raise ValueRangeError(f"constant: {element_type} does not hold {array.flat[0]}") from error
+    held = literal.astype(np.int64) if element_type.bits < 8 else literal
+    wrong = array[array != held] if is_exact else array[array.imag != 0]
+    if wrong.size:
+        raise ValueRangeError(f"constant: {element_type} does not hold {wrong.flat[0]}")
+    return literal
 
 
 @define("Iota", "iota", Attribute("iota_dimension", Kind.INT), Attribute("shape", Kind.SHAPE))
