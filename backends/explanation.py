@@ -49,6 +49,7 @@ class KernelFacts:
     and ``transcendentals`` the operations on distinct elements. ``wide`` is whether the arithmetic
     is in 64-bit floats. ``callbacks`` are the Python functions that it calls. ``changes`` are what
     was found better than the cost model's picks, and ``gain`` the seconds before and after.
+    ``sources`` are the user's lines that the instructions come from, files and numbers.
     """
 
     name: str
@@ -64,6 +65,7 @@ class KernelFacts:
     callbacks: tuple[str, ...]
     changes: tuple[Change, ...] = ()
     gain: tuple[float, float] | None = None
+    sources: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Explanation:
 
 
 def _facts(values: Sequence[Any]) -> KernelFacts:
-    name, ops, schedule, loops, *counts, callbacks, changes, gain = values
+    name, ops, schedule, loops, *counts, callbacks, changes, gain, sources = values
     threads, read, written, flops, functions, wide = counts
     return KernelFacts(
         name,
@@ -100,4 +102,5 @@ def _facts(values: Sequence[Any]) -> KernelFacts:
         tuple(callbacks),
         tuple((question, before, after) for question, before, after in changes),
         gain and (gain[0], gain[1]),
+        tuple((file, line) for file, line in sources),
     )

@@ -1,4 +1,4 @@
-"""What a program does on a device, as data: launches of its kernels, copies, loops and branches.
+"""What a program does on a device, as data: launches, calls of the host, loops and branches.
 
     plan = LaunchPlan.from_json(text)
     plan.nodes[0].function, plan.nodes[0].arguments
@@ -41,6 +41,19 @@ class Launch:
 
 
 @dataclass(frozen=True)
+class HostCall:
+    """The HLO ``text`` of a computation, which the host evaluates when all before has run.
+
+    ``arguments`` are where its parameters lie, then where its results go; ``source`` is the user's
+    line, where it is known.
+    """
+
+    text: str
+    arguments: Sequence[Place]
+    source: str = ""
+
+
+@dataclass(frozen=True)
 class Repeat:
     """``condition``, then ``body`` while the byte at ``predicate`` is not 0, and again."""
 
@@ -57,7 +70,7 @@ class Choose:
     branches: Sequence[Sequence[Node]]
 
 
-Node = Launch | Repeat | Choose
+Node = Launch | HostCall | Repeat | Choose
 
 
 @dataclass(frozen=True)
@@ -76,7 +89,7 @@ class LaunchPlan:
 
     @property
     def has_control(self) -> bool:
-        """Whether the host decides what runs."""
+        """Whether the host decides what runs, or is called."""
         return any(not isinstance(node, Launch) for node in self.nodes)
 
     @property
@@ -112,6 +125,8 @@ def _described(node: Node) -> list[Any]:
     if isinstance(node, Launch):
         sizes = node.blocks, node.threads, node.shared_bytes
         return ["launch", node.function, [*map(_words, node.arguments)], *sizes, node.source]
+    if isinstance(node, HostCall):
+        return ["host", node.text, [*map(_words, node.arguments)], node.source]
     if isinstance(node, Repeat):
         condition, body = ([*map(_described, nodes)] for nodes in (node.condition, node.body))
         return ["repeat", condition, _words(node.predicate), body]
@@ -124,6 +139,9 @@ def _node(given: Sequence[Any]) -> Node:
         function, arguments, blocks, threads, shared, source = rest
         places = [*map(_place, arguments)]
         return Launch(str(function), places, int(blocks), int(threads), int(shared), str(source))
+    if kind == "host":
+        text, arguments, source = rest
+        return HostCall(str(text), [*map(_place, arguments)], str(source))
     if kind == "repeat":
         condition, predicate, body = rest
         return Repeat([*map(_node, condition)], _place(predicate), [*map(_node, body)])

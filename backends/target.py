@@ -69,6 +69,11 @@ class Target:
         return self.name.partition(":")[0] == CUDA
 
     @property
+    def device(self) -> str:
+        """Which kernels of custom ops the code has: ``"CPU"`` or ``"GPU"``."""
+        return "GPU" if self.is_cuda else "CPU"
+
+    @property
     def processor(self) -> str:
         """LLVM's name of the processor, `NATIVE`, or a CUDA architecture; of a resolved target."""
         return self.name.partition(":")[2]

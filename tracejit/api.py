@@ -274,7 +274,7 @@ def place_of(module: Module, target: Target = CPU) -> Place:
     target = target.resolved()
     if (module.replica_count, module.num_partitions) != (1, 1):
         module = _of_one_device(module)
-    kernels = kernel_texts(called_computations(module))
+    kernels = kernel_texts(called_computations(module), target.device)
     text = fingerprint(module) + kernels + "".join(native_calls.texts_of(module))
     # What is verified is compiled with checks of its accesses to memory.
     text += os.environ.get("TRACEJIT_VERIFY", "").replace("0", "")
@@ -408,7 +408,7 @@ def _told(function: str, module: Module, target: Target) -> Any:
             target,
             title=module.name,
             graph=module,
-            is_new=has_own_kernels(module),
+            is_new=has_own_kernels(module, target),
             here=_shows_passes(),
         )
 

@@ -55,14 +55,25 @@ class CustomOp(Protocol):
     def gradient_of(self, instruction: Instruction, /) -> Function | None:
         """From operands, results and cotangents of a call to the operands' cotangents."""
 
-    def kernel_of(self, instruction: Instruction, /) -> Any:
-        """The TVM PrimFunc that compiled code runs for a call, or None."""
+    def kernel_of(self, instruction: Instruction, device: str, /) -> Any:
+        """The TVM PrimFunc or `CudaKernel` that compiled code runs for a call, or None."""
+
+    def function_of(self, instruction: Instruction, /) -> DeviceFunction | None:
+        """What is called with arrays of a GPU for a call; None where arrays of the host are."""
 
     def batching_of(self, instruction: Instruction, /) -> Function | None:
         """From the size of a batch and batched operands to batched results; None without one."""
 
-    def expansion_of(self, instruction: Instruction, /) -> Computation | None:
+    def expansion_of(self, instruction: Instruction, device: str, /) -> Computation | None:
         """The computation that a call means, or None where only a function knows."""
+
+
+@dataclass(frozen=True)
+class DeviceFunction:
+    """A function of arrays in a device's memory, but for the operands that are ``on_host``."""
+
+    function: Callable[[Sequence[Any]], Sequence[Any]]
+    on_host: Sequence[bool]
 
 
 class NativeSite(Protocol):
@@ -114,6 +125,7 @@ class Target:
     title: str = ""
     op: CustomOp | None = None
     native: NativeFunction | None = None
+    gpu_kernel: Any = None
     source: Source | None = field(default=None, compare=False)
 
 
@@ -123,6 +135,24 @@ _lock = threading.Lock()
 _entering = threading.RLock()
 _process = os.urandom(16).hex()
 _numbers = itertools.count()
+
+_device: ContextVar[str] = ContextVar("tracejit_device_of_kernels", default="CPU")
+
+
+@contextmanager
+def computing_for(device: str) -> Iterator[None]:
+    """Within the block, custom ops choose their kernels for a device: ``"CPU"`` or ``"GPU"``."""
+    token = _device.set(device)
+    try:
+        yield
+    finally:
+        _device.reset(token)
+
+
+def device_of_kernels() -> str:
+    """The device whose kernels custom ops choose now."""
+    return _device.get()
+
 
 CALLBACK = "tracejit.callback."
 """How the names of callbacks begin, which mean nothing in another process."""
@@ -152,6 +182,7 @@ def register_custom_call(
     *,
     gradient: Callable[..., Any] | None = None,
     kernel: Any = None,
+    gpu_kernel: Any = None,
     replace: bool = False,
 ) -> Function: ...
 
@@ -163,6 +194,7 @@ def register_custom_call(
     *,
     gradient: Callable[..., Any] | None = None,
     kernel: Any = None,
+    gpu_kernel: Any = None,
     replace: bool = False,
 ) -> Callable[[Function], Function]: ...
 
@@ -174,6 +206,7 @@ def register_custom_call(
     *,
     gradient: Callable[..., Any] | None = None,
     kernel: Any = None,
+    gpu_kernel: Any = None,
     replace: bool = False,
 ) -> Any:
     """Registers what a custom call with the target ``name`` runs; also a decorator.
@@ -185,7 +218,9 @@ def register_custom_call(
 
     ``kernel`` is a TVM PrimFunc, or a function from the shapes of operands and results (two lists)
     to one, with a buffer parameter for each array: operands first, then results. Compiled code
-    contains it and does not call ``function``.
+    contains it and does not call ``function``. ``gpu_kernel`` takes its place under
+    ``target="cuda"``, and may also be a `tj.cuda.CudaKernel` or a function to one; without either
+    the host calls ``function``.
 
     Raises `ArgumentError` for a name that is taken, unless ``replace`` is set or the same line, or
     a notebook's cell, is run again.
@@ -199,7 +234,8 @@ def register_custom_call(
         if not callable(function):
             raise ArgumentError(f"register_custom_call: {function!r} is no function")
         source = user_source()
-        enter_target(Target(name, function, gradient, kernel, source=source), replace)
+        made = Target(name, function, gradient, kernel, source=source, gpu_kernel=gpu_kernel)
+        enter_target(made, replace)
         return function
 
     return register if function is None else register(function)
@@ -300,12 +336,20 @@ def native_function(name: str) -> NativeFunction | None:
     return None if target is None else target.native
 
 
-def kernel_for(instruction: Instruction) -> Any:
-    """The TVM PrimFunc that compiled code runs for a custom call; None where there is none."""
+def kernel_for(instruction: Instruction, device: str = "CPU") -> Any:
+    """The TVM PrimFunc that compiled code runs for a custom call; None where there is none.
+
+    For a ``"GPU"`` it may be a `CudaKernel`.
+    """
     target = _targets.get(instruction.attributes["custom_call_target"])
     if target is not None and target.op is not None:
-        return target.op.kernel_of(instruction)
-    if target is None or target.kernel is None:
+        return target.op.kernel_of(instruction, device)
+    if target is None:
+        return None
+    kernel = target.kernel
+    if device == "GPU" and target.gpu_kernel is not None:
+        kernel = target.gpu_kernel
+    if kernel is None:
         return None
     operands = [operand.shape for operand in instruction.operands]
     results = list(instruction.element_shapes)
@@ -314,14 +358,24 @@ def kernel_for(instruction: Instruction) -> Any:
             f"custom_call: {target.name!r} has a kernel, which takes and returns arrays alone",
             instruction.source,
         )
-    is_made = not callable(target.kernel) or hasattr(target.kernel, "script")
-    return target.kernel if is_made else target.kernel(operands, results)
+    is_made = not callable(kernel) or hasattr(kernel, "script")
+    return kernel if is_made else kernel(operands, results)
 
 
-def expansion_for(instruction: Instruction) -> Computation | None:
+def expansion_for(instruction: Instruction, device: str = "CPU") -> Computation | None:
     """The computation that a custom call means; None where only a function knows."""
     target = _targets.get(instruction.attributes["custom_call_target"])
-    return None if target is None or target.op is None else target.op.expansion_of(instruction)
+    if target is None or target.op is None:
+        return None
+    return target.op.expansion_of(instruction, device)
+
+
+def device_function_for(instruction: Instruction) -> DeviceFunction | None:
+    """What is called with arrays of a GPU for a custom call; None where there is nothing."""
+    if instruction.op is not CUSTOM_CALL:
+        return None
+    target = _targets.get(instruction.attributes["custom_call_target"])
+    return None if target is None or target.op is None else target.op.function_of(instruction)
 
 
 def batching_for(instruction: Instruction) -> Function | None:
@@ -335,10 +389,10 @@ def differentiable_expansion_for(instruction: Instruction) -> Computation | None
     target = _targets.get(instruction.attributes["custom_call_target"])
     if target is None or target.op is None or target.op.gradient_of(instruction) is not None:
         return None
-    return target.op.expansion_of(instruction)
+    return target.op.expansion_of(instruction, "CPU")
 
 
-def kernel_texts(computations: Iterable[Computation]) -> str:
+def kernel_texts(computations: Iterable[Computation], device: str = "CPU") -> str:
     """What compiled code of these computations contains in place of custom calls, as text."""
     texts = []
     waiting = list(computations)
@@ -346,8 +400,8 @@ def kernel_texts(computations: Iterable[Computation]) -> str:
         for instruction in instructions(waiting.pop()):
             if instruction.op is not CUSTOM_CALL:
                 continue
-            kernel = kernel_for(instruction)
-            expansion = None if kernel is not None else expansion_for(instruction)
+            kernel = kernel_for(instruction, device)
+            expansion = None if kernel is not None else expansion_for(instruction, device)
             if kernel is not None:
                 texts.append(kernel.script())
             if expansion is not None:

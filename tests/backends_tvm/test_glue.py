@@ -30,11 +30,14 @@ with importing_tvm():
         UNROLLED,
         AllocBuffer,
         Expr,
+        IfThenElse,
         Stmt,
+        While,
         buffer,
         const,
         loop,
         seq,
+        store,
         tirx,
     )
     from tracejit.backends.tvm.program.program import Argument, Call, Kernel, Program
@@ -101,6 +104,32 @@ def test_procedures_are_called_as_the_body_says(way: str) -> None:
     x = np.arange(1, SIZE + 1, dtype=np.float32)
     (result,) = executable(Program([made], calls, [ARRAY], [ARRAY]))([x])
     np.testing.assert_array_equal(result, x + x[0])
+
+
+def counting_down(one: Callable[[Expr], Stmt]) -> Stmt:
+    """A While with a counter in a register, whose body also has an if."""
+    left = buffer("left", (1,), "int64", scope="local")
+    step = IfThenElse(left[0] % 2 > 0, seq(store(left, 0, left[0] - 1), one(left[0])), None)
+    body = seq(store(left, 0, left[0] - 1), one(left[0]), step)
+    return seq(AllocBuffer(left), store(left, 0, const(SIZE, "int64")), While(left[0] > 0, body))
+
+
+def test_registers_are_carried_by_a_while_loop() -> None:
+    made = kernel(counting_down)
+    text = translate_kernels([made], ["k"]).code["k"]
+    assert text.count("phi i64") == 2  # the loop's, and that of the if
+    assert "alloca" not in text
+    calls = [Call("k", [Argument.input(0), Argument.output(0)])]
+    x = np.arange(1, SIZE + 1, dtype=np.float32)
+    (result,) = executable(Program([made], calls, [ARRAY], [ARRAY]))([x])
+    np.testing.assert_array_equal(result, x + x[0])
+
+
+@pytest.mark.parametrize("function", [lambda x: tj.lax.top_k(x, 5), lambda x: np.sort(x)[:, :4]])
+def test_selections_are_translated(function: Any) -> None:
+    entry = tj.jit(function).lower(np.ones((9, 300), np.float32)).module.entry
+    kernels = lower(entry, Machine(64, 2)).kernels
+    assert len(translate_kernels(kernels, [k.name for k in kernels]).kernels) == len(kernels)
 
 
 def test_unrolled_calls_are_written_one_by_one() -> None:

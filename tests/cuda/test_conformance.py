@@ -10,11 +10,8 @@ from tests.backends_tvm.test_emit_table import STRUCTURE
 from tests.cuda import conformance
 from tests.cuda.conformance import run
 from tests.cuda.emulation import Emulator
-from tests.project import checkout
-from tests.samples.cases import all_samples, joint_module
-from tests.samples.values import element_types
+from tests.samples.cases import all_samples
 from tracejit.cuda.nvrtc import Compiler
-from tracejit.errors import CompilationError
 from tracejit.graph import OPS
 from tracejit.ops.control import CONDITIONAL, WHILE
 from tracejit.runtime import importing_tvm
@@ -22,14 +19,12 @@ from tracejit.runtime import importing_tvm
 with importing_tvm():
     from tracejit.backends.tvm.codegen.rules import indexed, pointwise
     from tracejit.backends.tvm.cuda.build import joined
-    from tracejit.backends.tvm.cuda.target import CudaSchedules, cuda_target
-    from tracejit.backends.tvm.lower.lowering import lower
+    from tracejit.backends.tvm.cuda.target import CudaSchedules
     from tracejit.backends.tvm.passes.legalize.composites import expansions
     from tracejit.backends.tvm.passes.legalize.tokens_and_async import simpler_names
+    from tracejit.backends.tvm.target.host_calls import ONLY_ON_HOSTS
 
 ONE_IN = 24
-WITHOUT_KERNELS = {"custom_call", "rng_get_and_update_state"}
-"""The ops that the target refuses by name."""
 
 
 def test_samples_on_the_emulated_device(emulated: Emulator, nvrtc_of_the_wheel: Compiler) -> None:
@@ -38,8 +33,7 @@ def test_samples_on_the_emulated_device(emulated: Emulator, nvrtc_of_the_wheel: 
     assert len(samples) > 30
     found = run(samples, nvrtc_of_the_wheel, ("sm_80", "sm_90a", "sm_100"))
     assert not found.failures
-    refused = {text.partition(":")[0] for text in found.refused.values()}
-    assert refused <= WITHOUT_KERNELS
+    assert not found.refused
     assert found.checked > 30
 
 
@@ -59,16 +53,8 @@ def test_a_wrong_kernel_is_found(emulated: Emulator, monkeypatch: pytest.MonkeyP
     emulated.reports()
 
 
-@pytest.mark.parametrize("function", sorted(WITHOUT_KERNELS - {"custom_call"}))
-def test_ops_without_kernels_are_refused_by_name(function: str) -> None:
-    sample = next(s for s in all_samples() if OPS[s.op].function == function)
-    module = joint_module(sample, element_types(sample))
-    with pytest.raises(CompilationError, match=f"{function}: cannot be compiled for CUDA devices"):
-        lower(module.entry, cuda_target("sm_90a"))
-
-
-def test_the_page_names_every_op_without_a_kernel() -> None:
-    """docs/gpu.md lists the ops that are refused, and no others."""
+def test_every_op_has_a_rule() -> None:
+    """Ops have kernels, become others, or are evaluated by the host."""
     tables = (simpler_names, pointwise, indexed, expansions)
     schedules = CudaSchedules()
     missing = {
@@ -79,8 +65,6 @@ def test_the_page_names_every_op_without_a_kernel() -> None:
         and op.family != "dynamic_sizes"
         and not any(table.get(op) is not None for table in tables)
         and schedules.anchored(op) is None
+        and op not in ONLY_ON_HOSTS
     }
-    page = (checkout.ROOT / "docs" / "gpu.md").read_text(encoding="utf-8")
-    listed = page.partition("## Operations without kernels")[2].partition("\n## ")[0]
-    named = {*listed.split("`")[1::2]} & {op.function for op in OPS.values()}
-    assert missing == named - {"custom_call"}
+    assert missing == set()

@@ -120,7 +120,7 @@ def test_arguments_that_do_not_fit(emulated: Emulator) -> None:
 
 
 def test_what_has_no_kernel_is_refused_by_name(emulated: Emulator) -> None:
-    with pytest.raises(CompilationError, match="custom_call: cannot be compiled for CUDA devices"):
+    with pytest.raises(CompilationError, match="cannot be compiled for CUDA devices"):
         tj.jit(np.linalg.eigh, target="cuda")(np.eye(3))  # type: ignore[arg-type]
 
 

@@ -73,6 +73,7 @@ STAGES = (
     "target",
     "cpu",
     "cuda",
+    "plain",
     "pipeline",
     "lower",
     "export",

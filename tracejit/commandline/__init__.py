@@ -1,4 +1,4 @@
-"""The command line: ``python -m tracejit show|run|grad|compile|explain|export|bisect|stats|diff``.
+"""The command line: ``python -m tracejit COMMAND``; ``--help`` lists the commands.
 
 main(["run", "step.hlo", "--seed", "1"])       the exit code: 0, 1 for an error, 2 for wrong usage
 """

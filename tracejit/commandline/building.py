@@ -1,8 +1,9 @@
-"""``compile``: how long a module takes to compile and to run; ``export``: writes a library."""
+"""``compile``: times of compiling and running; ``export``: a library; ``to-c``: a file of C."""
 
 from __future__ import annotations
 
 import argparse
+import re
 import statistics
 import time
 from pathlib import Path
@@ -13,13 +14,14 @@ from tracejit.commandline.files import (
     Commands,
     arguments_for,
     command,
+    positive,
     read_arrays,
     read_module,
     write,
 )
 from tracejit.commandline.showing import FORMS
 from tracejit.errors import ArgumentError
-from tracejit.transforms.export import export, of_module
+from tracejit.transforms.export import export, of_module, to_c
 
 
 def add_compile(commands: Commands) -> None:
@@ -28,15 +30,8 @@ def add_compile(commands: Commands) -> None:
     made.add_argument("--seed", type=int, default=0, help="of random arguments (default: 0)")
     made.add_argument("--target", default="cpu", help="what to compile for (default: cpu)")
     made.add_argument(
-        "--repeat", type=_positive, default=10, help="how often to run it (default: 10)"
+        "--repeat", type=positive, default=10, help="how often to run it (default: 10)"
     )
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError(f"{number} is not positive")
-    return number
 
 
 def _compile(arguments: argparse.Namespace) -> None:
@@ -76,7 +71,7 @@ def add_export(commands: Commands) -> None:
         help="a second function of the library: NAME_value_and_grad",
     )
     made.add_argument(
-        "--threads", type=_positive, help="that the library uses at most (default: as many as here)"
+        "--threads", type=positive, help="that the library uses at most (default: as many as here)"
     )
 
 
@@ -96,3 +91,17 @@ def _export(arguments: argparse.Namespace) -> None:
     if arguments.gradients or any(v is not None for v in (*given.values(), arguments.target)):
         raise ArgumentError(f"export: --to {form} is text, which takes only --output")
     write(FORMS[form](module), arguments.output)
+
+
+def add_to_c(commands: Commands) -> None:
+    made = command(commands, "to-c", _to_c, "write a module as one file of C, in scalar loops")
+    made.add_argument("-o", "--output", metavar="FILE", help="write there")
+    made.add_argument("--name", help="of the function (default: the file's, or the module's)")
+
+
+def _to_c(arguments: argparse.Namespace) -> None:
+    module = read_module(arguments.file)
+    output = arguments.output
+    stem = module.name if output in (None, "-") else Path(output).stem
+    name = arguments.name or re.sub(r"[^A-Za-z0-9_]", "_", stem).strip("_") or "program"
+    write(to_c(of_module(module), name), output)

@@ -15,8 +15,18 @@ from tracejit.errors import ArgumentError
 from tracejit.graph import Module
 from tracejit.hlo import parse
 from tracejit.loading import load
-from tracejit.shapes import AnyShape, ElementType, Shape, TokenShape, TupleShape
+from tracejit.shapes import (
+    AnyShape,
+    ElementType,
+    Shape,
+    TokenShape,
+    TupleShape,
+    element_type_of,
+)
 from tracejit.verifier import verify
+
+DISTRIBUTIONS = ("normal", "special")
+"""What random arguments can be."""
 
 Commands = Any
 """What `argparse.ArgumentParser.add_subparsers` returns."""
@@ -30,6 +40,14 @@ def command(
     made.add_argument("file", help="HLO text, .mlir, .mlirbc or .pb; - reads standard input")
     made.set_defaults(command=run)
     return made
+
+
+def positive(text: str) -> int:
+    """The number of an option. Raises `ValueError` below 1."""
+    number = int(text)
+    if number < 1:
+        raise ValueError(f"{number} is not positive")
+    return number
 
 
 def read_module(file: str) -> Module:
@@ -89,7 +107,9 @@ def write_arrays(arrays: Sequence[np.ndarray], output: str) -> None:
         raise ArgumentError(f"{output} must end in .npy or .npz")
 
 
-def arguments_for(module: Module, given: Sequence[np.ndarray], seed: int) -> list[Any]:
+def arguments_for(
+    module: Module, given: Sequence[np.ndarray], seed: int, distribution: str = "normal"
+) -> list[Any]:
     """The given arrays, then random ones for the parameters that are left.
 
     Arrays of other types of the same width, such as NumPy's void for bfloat16, are taken as what
@@ -101,7 +121,7 @@ def arguments_for(module: Module, given: Sequence[np.ndarray], seed: int) -> lis
             f"{module.name} takes {len(parameters)} arguments; {len(given)} arrays were given"
         )
     rng = np.random.default_rng(seed)
-    drawn = [random_value(rng, p.shape) for p in parameters[len(given) :]]
+    drawn = [random_value(rng, p.shape, distribution) for p in parameters[len(given) :]]
     fitted = [
         _fitted(a, p.shape, i) for i, (a, p) in enumerate(zip(given, parameters, strict=False))
     ]
@@ -120,10 +140,14 @@ def _fitted(array: np.ndarray, shape: AnyShape, number: int) -> np.ndarray:
     return array
 
 
-def random_value(rng: np.random.Generator, shape: AnyShape) -> Any:
-    """Normally distributed numbers, small integers, truth values; tuples of them."""
+def random_value(rng: np.random.Generator, shape: AnyShape, distribution: str = "normal") -> Any:
+    """Normally distributed numbers, small integers, truth values; tuples of them.
+
+    Of the distribution "special" a quarter are zeros of either sign, infinities, NaN, and the least
+    and greatest numbers of the type.
+    """
     if isinstance(shape, TupleShape):
-        return tuple(random_value(rng, element) for element in shape.elements)
+        return tuple(random_value(rng, element, distribution) for element in shape.elements)
     if isinstance(shape, TokenShape):
         return None
     element_type, sizes = shape.element_type, shape.dimensions
@@ -131,8 +155,29 @@ def random_value(rng: np.random.Generator, shape: AnyShape) -> Any:
         return rng.integers(0, 2, sizes).astype(bool)
     if element_type.is_integral:
         highest = int(ml_dtypes.iinfo(shape.dtype).max)  # type: ignore[no-untyped-call]
-        return rng.integers(0, min(10, highest + 1), sizes).astype(shape.dtype)
-    values = rng.standard_normal(sizes)
+        values = rng.integers(0, min(10, highest + 1), sizes).astype(shape.dtype)
+        return _with_special(rng, values) if distribution == "special" else values
+    values = np.asarray(rng.standard_normal(sizes))
     if element_type.is_complex:
         values = values + 1j * rng.standard_normal(sizes)
-    return np.asarray(values).astype(shape.dtype)
+    values = np.asarray(values).astype(shape.dtype)
+    return _with_special(rng, values) if distribution == "special" else values
+
+
+def _with_special(rng: np.random.Generator, values: np.ndarray) -> np.ndarray:
+    """The array with a quarter of its numbers replaced by special ones of its type."""
+    if values.dtype.kind == "c":
+        parts = [_with_special(rng, np.array(part)) for part in (values.real, values.imag)]
+        made: np.ndarray = np.empty_like(values)
+        made.real, made.imag = parts
+        return made
+    if element_type_of(values.dtype).is_integral:
+        limits = ml_dtypes.iinfo(values.dtype)  # type: ignore[no-untyped-call]
+        choice = np.array([0, limits.min, limits.max, limits.max // 2 + 1]).astype(values.dtype)
+    else:
+        info = ml_dtypes.finfo(values.dtype)  # type: ignore[no-untyped-call]
+        with np.errstate(all="ignore"):
+            listed = [0.0, -0.0, np.inf, -np.inf, np.nan, info.max, info.min, info.smallest_normal]
+            choice = np.array(listed).astype(values.dtype)
+    drawn = choice[rng.integers(0, len(choice), values.shape)]
+    return np.asarray(np.where(rng.random(values.shape) < 0.25, drawn, values))

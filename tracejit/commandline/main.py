@@ -10,9 +10,11 @@ from traceback import walk_stack
 from tracejit.commandline import (
     bisecting,
     building,
+    costing,
     differentiating,
     explaining,
     measuring,
+    reducing,
     running,
     showing,
 )
@@ -50,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
     """What the command line understands."""
     whole = argparse.ArgumentParser(
         prog="python -m tracejit",
-        description="Show, run, differentiate, compile, explain, export, bisect and compare HLO.",
+        description="Show, run, measure, differentiate, compile, export, compare and reduce HLO.",
     )
     commands = whole.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for add in (
@@ -60,9 +62,13 @@ def parser() -> argparse.ArgumentParser:
         building.add_compile,
         explaining.add_command,
         building.add_export,
+        building.add_to_c,
         bisecting.add_command,
         measuring.add_stats,
         measuring.add_diff,
+        costing.add_cost,
+        costing.add_profile,
+        reducing.add_command,
     ):
         add(commands)
     return whole

@@ -8,6 +8,7 @@ import numpy as np
 
 from tracejit import api, tree
 from tracejit.commandline.files import (
+    DISTRIBUTIONS,
     Commands,
     arguments_for,
     command,
@@ -27,6 +28,15 @@ def add_command(commands: Commands) -> None:
     )
     made.add_argument("--seed", type=int, default=0, help="of random arguments (default: 0)")
     made.add_argument(
+        "--random",
+        nargs="?",
+        const=DISTRIBUTIONS[0],
+        choices=DISTRIBUTIONS,
+        default=DISTRIBUTIONS[0],
+        help="what random arguments are: normal (small integers, truth values) or special "
+        "(signed zeros, infinities, NaN, the least and the greatest numbers among them)",
+    )
+    made.add_argument(
         "--interpret", action="store_true", help="by the reference interpreter, not compiled"
     )
     made.add_argument("--target", default="cpu", help="what to compile for (default: cpu)")
@@ -35,7 +45,8 @@ def add_command(commands: Commands) -> None:
 
 def _run(arguments: argparse.Namespace) -> None:
     module = read_module(arguments.file)
-    values = arguments_for(module, read_arrays(arguments.arrays), arguments.seed)
+    given = read_arrays(arguments.arrays)
+    values = arguments_for(module, given, arguments.seed, arguments.random)
     if arguments.interpret:
         results = api.interpret(module, *values)
     else:

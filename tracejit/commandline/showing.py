@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from collections import Counter
 
 from tracejit.commandline.files import Commands, command, read_module, write
+from tracejit.commandline.listing import listed
 from tracejit.display import page_of
 from tracejit.graph import Instruction, Module
 from tracejit.hlo import to_stablehlo, to_text
@@ -18,10 +21,18 @@ def add_command(commands: Commands) -> None:
     made.add_argument(
         "--as",
         dest="form",
-        choices=sorted(FORMS),
+        choices=sorted([*FORMS, "listing"]),
         default="hlo",
-        help="HLO or StableHLO text, a summary, or a graph for Graphviz (default: hlo)",
+        help="HLO or StableHLO text, a listing by the user's lines with small computations folded, "
+        "a summary, or a graph for Graphviz (default: hlo)",
     )
+    made.add_argument(
+        "--color",
+        choices=["auto", "always", "never"],
+        default="auto",
+        help="colours of a listing (default: where standard output is a terminal)",
+    )
+    made.add_argument("--unfold", action="store_true", help="a listing of all computations")
     made.add_argument("--metadata", action="store_true", help="HLO text with source lines")
     made.add_argument("--html", metavar="FILE", help="write a page to read in a browser there")
     made.add_argument("-o", "--output", metavar="FILE", help="write there")
@@ -33,8 +44,15 @@ def _show(arguments: argparse.Namespace) -> None:
         page_of(module).save(arguments.html)
     elif arguments.form == "hlo":
         write(to_text(module, metadata=arguments.metadata), arguments.output)
+    elif arguments.form == "listing":
+        wanted = {"always": True, "never": False}.get(arguments.color, _is_terminal(arguments))
+        write(listed(module, arguments.unfold, wanted), arguments.output)
     else:
         write(FORMS[arguments.form](module), arguments.output)
+
+
+def _is_terminal(arguments: argparse.Namespace) -> bool:
+    return arguments.output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 def summary(module: Module) -> str:

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from tracejit.cuda.arrays import DeviceArray
 from tracejit.cuda.device import Device, device_of, devices
+from tracejit.cuda.kernels import CudaKernel
 from tracejit.cuda.streams import Stream, using_stream
 from tracejit.cuda.transfer import from_device, to_device
 
 __all__ = [
+    "CudaKernel",
     "Device",
     "DeviceArray",
     "Stream",

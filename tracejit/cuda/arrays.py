@@ -189,5 +189,5 @@ class DeviceArray:
 
 def _copied_back(array: np.ndarray, device: Device) -> DeviceArray:
     memory = allocate(device, array.nbytes, "an unpickled array")
-    copy_in(memory, array)
+    copy_in(device, memory.address, array)
     return DeviceArray.over(memory, array.dtype, array.shape)

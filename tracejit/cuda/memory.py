@@ -1,7 +1,7 @@
 """Memory of a device, and the copies between it and the host's.
 
 memory = allocate(device, nbytes, "a result f32[3]")
-copy_in(memory, array);  copy_out(memory.address, array)
+copy_in(device, memory.address, array);  copy_out(device, memory.address, array)
 """
 
 from __future__ import annotations
@@ -94,9 +94,9 @@ def _staging(device: Device) -> _Staging:
         return _stagings[key]
 
 
-def copy_in(memory: Memory, array: np.ndarray) -> None:
+def copy_in(device: Device, address: int, array: np.ndarray) -> None:
     """Copies a C-contiguous array to a device; complete, for the host, on return."""
-    _copied(memory.device, memory.address, array, "cuMemcpyHtoDAsync_v2")
+    _copied(device, address, array, "cuMemcpyHtoDAsync_v2")
 
 
 def copy_out(device: Device, address: int, array: np.ndarray) -> None:

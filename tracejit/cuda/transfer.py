@@ -48,7 +48,7 @@ def to_device(x: Any, device: Device) -> DeviceArray:
     array = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
     array = array.reshape(np.shape(x))
     memory = allocate(device, array.nbytes, f"an array {array.dtype}{[*array.shape]}")
-    copy_in(memory, array)
+    copy_in(memory.device, memory.address, array)
     return DeviceArray.over(memory, array.dtype, array.shape)
 
 

@@ -15,9 +15,10 @@ import numpy as np
 
 from tracejit.api import compile
 from tracejit.backends.numpy.interpreter import evaluate
+from tracejit.cuda.kernels import CudaKernel
 from tracejit.custom_ops import running
 from tracejit.custom_ops.definition import Definition
-from tracejit.custom_ops.kernels import FORMS, Kernel, select
+from tracejit.custom_ops.kernels import Kernel, select
 from tracejit.custom_ops.shape_inference import Sizes, infer
 from tracejit.custom_ops.values import encode
 from tracejit.errors import ArgumentError, ShapeError
@@ -26,10 +27,13 @@ from tracejit.ops.constants import parameter, tuple_
 from tracejit.ops.custom import custom_call
 from tracejit.shapes import AnyShape, Shape, TupleShape, shape_of
 from tracejit.sources import Source, is_entered_again
+from tracejit.targets import DeviceFunction, device_of_kernels
 from tracejit.trace.body import Abstract, record_body
 
-COMPILED_FORMS = ("tir", "tracejit", "numpy")
+COMPILED_FORMS = ("cuda", "tir", "tracejit", "device", "numpy")
 """In compiled code the form that needs no call back into Python comes first."""
+HOST_FORMS = ("numpy", "tracejit", "tir")
+"""What the host calls with arrays of its own, best first."""
 
 
 class Implementations:
@@ -57,7 +61,7 @@ class Implementations:
                     f"kernel: {name} has a kernel of form {kernel.form!r} on {other} already; "
                     f"a call may want that one and the one on {kernel}"
                 )
-        if kernel.form != "numpy" and self.definition.stateful:
+        if kernel.form not in ("numpy", "device") and self.definition.stateful:
             raise ArgumentError(f"kernel: {name} is stateful, its kernels must be of form 'numpy'")
         with self._lock:
             self.kernels = [*(k for k in self.kernels if k not in replaced), kernel]
@@ -120,11 +124,12 @@ class Implementations:
     def run(
         self, attrs: Mapping[str, Any], arrays: Sequence[np.ndarray], source: Source | None = None
     ) -> list[np.ndarray]:
-        """The arrays of all outputs, made by a kernel for the CPU.
+        """The arrays of all outputs, made by a kernel for the CPU, or one for `device_of_kernels`.
 
         Raises `UnsupportedError` when there is none, and what the kernel raises.
         """
-        kernel = select(self.definition, self.kernels, attrs, FORMS, source=source)
+        device = self._device_for(attrs, device_of_kernels(), HOST_FORMS)
+        kernel = select(self.definition, self.kernels, attrs, HOST_FORMS, device, source)
         if kernel.form == "numpy":
             with running.named(self.definition.name, source):
                 sizes = infer(self.definition, attrs, [array.shape for array in arrays])
@@ -166,23 +171,65 @@ class Implementations:
         inputs: Sequence[Shape],
         outputs: Sequence[AnyShape],
         source: Source | None,
+        device: str = "CPU",
     ) -> Any:
-        """The TVM function of a kernel of form ``tir``, None where another kernel is chosen.
+        """What a kernel of form ``tir`` or ``cuda`` makes, None where another kernel is chosen.
 
-        Raises `UnsupportedError` when there is no kernel.
+        Raises `UnsupportedError` when there is no kernel, `ArgumentError` for one of form ``cuda``
+        that makes no `CudaKernel`.
         """
-        kernel = select(self.definition, self.kernels, attrs, COMPILED_FORMS, source=source)
-        if kernel.form != "tir":
+        kernel = self._compiled(attrs, device, source)
+        if kernel.form not in ("tir", "cuda"):
             return None
-        return kernel.implementation(list(inputs), list(outputs), **kernel.taken(attrs))
+        made = kernel.implementation(list(inputs), list(outputs), **kernel.taken(attrs))
+        if kernel.form == "cuda" and not isinstance(made, CudaKernel):
+            raise ArgumentError(
+                f"{self.definition.name}: a kernel of form 'cuda' must return a CudaKernel, not "
+                f"{type(made).__name__}",
+                source,
+            )
+        return made
 
-    def expansion(self, attrs: Mapping[str, Any], shapes: Sequence[Shape]) -> Computation | None:
+    def device_function(self, attrs: Mapping[str, Any]) -> DeviceFunction | None:
+        """The kernel of form ``device`` that a call on a GPU has; None where it has another."""
+        kernel = self._compiled(attrs, "GPU", None)
+        if kernel.form != "device":
+            return None
+        definition = self.definition
+
+        def call(arrays: Sequence[Any]) -> list[Any]:
+            inputs = definition.grouped(definition.inputs, attrs, arrays)
+            with running.named(definition.name):
+                made = kernel.implementation(*inputs, **kernel.taken(attrs))
+            return running.flat_outputs(definition, attrs, made)
+
+        on_host = [
+            given.name in kernel.host_memory
+            for given in definition.inputs
+            for _ in definition.types(given, attrs)
+        ]
+        return DeviceFunction(call, on_host)
+
+    def _compiled(self, attrs: Mapping[str, Any], device: str, source: Source | None) -> Kernel:
+        """The kernel of a call in compiled code. Raises `UnsupportedError` where there is none."""
+        device = self._device_for(attrs, device, COMPILED_FORMS)
+        return select(self.definition, self.kernels, attrs, COMPILED_FORMS, device, source)
+
+    def _device_for(self, attrs: Mapping[str, Any], device: str, forms: Sequence[str]) -> str:
+        """The device, or the CPU where that alone has a kernel: the host is called."""
+        having = {k.device for k in self.kernels if k.form in forms and k.fits(attrs)}
+        return "CPU" if device not in having and "CPU" in having else device
+
+    def expansion(
+        self, attrs: Mapping[str, Any], shapes: Sequence[Shape], device: str = "CPU"
+    ) -> Computation | None:
         """What a traced kernel records for arrays of these shapes; None where there is none."""
-        fitting = (k for k in self.kernels if k.form == "tracejit" and k.device == "CPU")
+        device = self._device_for(attrs, device, COMPILED_FORMS)
+        fitting = (k for k in self.kernels if k.form == "tracejit" and k.device == device)
         kernel = next((k for k in fitting if k.fits(attrs)), None)
         if kernel is None:
             return None
-        key = (encode(self.definition, attrs), *shapes)
+        key = (kernel, encode(self.definition, attrs), *shapes)
         with self._lock:
             if key not in self._expansions:
                 self._expansions[key] = self._recorded(kernel, attrs, shapes)

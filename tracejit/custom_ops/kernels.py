@@ -20,7 +20,9 @@ from tracejit.errors import ArgumentError, AttributeValueError, UnsupportedError
 from tracejit.sources import Source
 
 DEVICES = ("CPU", "GPU")
-FORMS = ("numpy", "tracejit", "tir")
+FORMS = ("numpy", "tracejit", "tir", "cuda", "device")
+ON_GPUS = ("cuda", "device")
+"""The forms that kernels for GPUs alone have."""
 
 Constraints = Mapping[str, tuple[np.dtype, ...]]
 
@@ -31,8 +33,9 @@ class Kernel:
 
     ``form`` says what the implementation is: ``numpy``, a function of arrays or a class;
     ``tracejit``, a function that is traced, and fuses with what is around it; ``tir``, a function
-    that makes TVM code. ``attrs`` are the attributes that the function takes, None for all.
-    ``source`` is the user's line that registered it.
+    that makes TVM code; ``cuda``, one that makes a `CudaKernel`; ``device``, a function of
+    arrays in a GPU's memory, but for those in ``host_memory``. ``attrs`` are the attributes that
+    the function takes, None for all. ``source`` is the user's line that registered it.
     """
 
     implementation: Callable[..., Any]
@@ -92,12 +95,19 @@ def make_kernel(
         raise AttributeValueError(f"{title}: device must be CPU or GPU, not {device!r}")
     if form not in FORMS:
         raise AttributeValueError(f"{title}: form must be one of {', '.join(FORMS)}, not {form!r}")
+    if form in ON_GPUS and device != "GPU":
+        raise AttributeValueError(f"{title}: form {form!r} is for device='GPU', not {device!r}")
     if not callable(implementation):
         raise ArgumentError(f"{title}: {implementation!r} is no function")
     names = {part.name for part in (*definition.inputs, *definition.outputs)}
     for name in host_memory:
         if name not in names:
             raise AttributeValueError(f"{title}: host_memory names {name!r}, no input or output")
+    if host_memory and form in ("cuda", "tir", "tracejit"):
+        raise AttributeValueError(
+            f"{title}: a kernel of form {form!r} is code of the device, which does not read the "
+            "host's memory; host_memory is for the forms 'device' and 'numpy'"
+        )
     types = {name: _constraint(definition, name, given) for name, given in constraints.items()}
     return Kernel(
         implementation,
@@ -142,13 +152,14 @@ def _attributes_of(
         return frozenset()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return None
-    count = 2 if form == "tir" else len(definition.inputs)
+    of_shapes = form in ("tir", "cuda")
+    count = 2 if of_shapes else len(definition.inputs)
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     has_rest = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     if len(positional) < count and not has_rest:
         raise ArgumentError(
             f"{title}: the function must take {count} arguments"
-            f"{' (shapes of inputs, shapes of outputs)' if form == 'tir' else ''} and then "
+            f"{' (shapes of inputs, shapes of outputs)' if of_shapes else ''} and then "
             f"attributes; it takes {len(positional)}"
         )
     rest = positional[count:] + [p for p in parameters if p.kind is p.KEYWORD_ONLY]

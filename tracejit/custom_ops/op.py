@@ -28,7 +28,7 @@ from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import elements_of
 from tracejit.ops.custom import custom_call
 from tracejit.sources import Source, is_entered_again, user_source
-from tracejit.targets import Function
+from tracejit.targets import DeviceFunction, Function
 from tracejit.trace.context import current_trace, keep_effect
 from tracejit.trace.convert import as_instruction
 from tracejit.trace.table import find_traced
@@ -213,19 +213,24 @@ class Op(DefinitionBuilder):
 
         return batched
 
-    def kernel_of(self, instruction: Instruction) -> Any:
-        """The TVM function that compiled code contains for a call; None without one."""
+    def kernel_of(self, instruction: Instruction, device: str = "CPU") -> Any:
+        """The TVM function, or CUDA C, that compiled code contains for a call; None without one."""
         return self.implementations.primitive(
             self._attrs(instruction),
             [operand.array_shape for operand in instruction.operands],
             instruction.element_shapes,
             instruction.source,
+            device,
         )
 
-    def expansion_of(self, instruction: Instruction) -> Computation | None:
+    def function_of(self, instruction: Instruction) -> DeviceFunction | None:
+        """The function that takes arrays of the device for a call; None without one."""
+        return self.implementations.device_function(self._attrs(instruction))
+
+    def expansion_of(self, instruction: Instruction, device: str = "CPU") -> Computation | None:
         """The computation that a call means, from a traced kernel; None without one."""
         shapes = [operand.array_shape for operand in instruction.operands]
-        return self.implementations.expansion(self._attrs(instruction), shapes)
+        return self.implementations.expansion(self._attrs(instruction), shapes, device)
 
     def _attrs(self, instruction: Instruction) -> Mapping[str, Any]:
         return decode(self.definition, instruction.attributes["backend_config"])

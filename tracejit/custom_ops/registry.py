@@ -90,9 +90,17 @@ def kernel(
     - ``tir``: a function of the inputs' and the outputs' shapes (two lists) and of attributes,
       that returns a TVM PrimFunc with a buffer for each array, which compiled code contains.
 
-    There may be one of each form; a program uses ``tir`` before ``tracejit`` before ``numpy``,
-    outside compiled code it is the other way round. A kernel for the GPU is kept for targets
-    that are GPUs. ``host_memory`` names inputs and outputs that stay in the host's memory there.
+    With ``device="GPU"`` there are two more:
+
+    - ``cuda``: a function like one of ``tir`` that returns a `tj.cuda.CudaKernel`, CUDA C.
+    - ``device``: a function of arrays in the device's memory, which have ``__dlpack__`` and
+      ``__cuda_array_interface__``, to such arrays or NumPy's. ``host_memory`` names inputs and
+      outputs that are NumPy's arrays.
+
+    There may be one of each form; a program uses ``cuda`` before ``tir`` before ``tracejit``
+    before ``device`` before ``numpy``, outside compiled code it is the other way round. Kernels
+    for the GPU are for programs with ``target="cuda"``; these call the CPU's where there are no
+    others, with copies of the arrays.
 
     Raises `ArgumentError` for another signature, and where the op has such a kernel already, unless
     it comes from the same line, or both from cells of a notebook.

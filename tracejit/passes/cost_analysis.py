@@ -6,6 +6,8 @@ costs["flops"], costs["bytes accessed"], costs["transcendentals"], costs["ops"][
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tracejit.backends.work import FREE, work_of
@@ -29,49 +31,56 @@ def cost_analysis(computation: Computation) -> dict[str, Any]:
     """
     made: dict[str, Any] = {name: 0 for name in NAMES}
     made["ops"], made["unknown loops"] = {}, 0
-    _add(made, computation, 1)
+    for cost in instruction_costs(computation):
+        op = cost.instruction.op
+        if op is WHILE:
+            made["unknown loops"] += 1
+            continue
+        own = made["ops"].setdefault(op.name, {"count": 0, **dict.fromkeys(NAMES, 0)})
+        own["count"] += cost.times
+        for name, each in zip(
+            NAMES, (cost.flops, cost.transcendentals, cost.bytes_accessed), strict=True
+        ):
+            own[name] += cost.times * each
+            made[name] += cost.times * each
     return made
 
 
-def _add(into: dict[str, Any], computation: Computation, times: int) -> None:
+@dataclass(frozen=True)
+class InstructionCost:
+    """The costs of one run of an instruction, and how often it runs. A While has no own costs."""
+
+    instruction: Instruction
+    times: int
+    flops: int
+    transcendentals: int
+    bytes_accessed: int
+
+
+def instruction_costs(computation: Computation, times: int = 1) -> Iterator[InstructionCost]:
+    """What each instruction costs, in loops and branches too, counted as `cost_analysis` does."""
     for instruction in instructions(computation):
+        given = instruction.attributes
         if instruction.op in FREE:
             continue
         if instruction.op is CALL:
-            _add(into, instruction.attributes["to_apply"], times)
-            continue
-        if instruction.op is WHILE:
-            into["unknown loops"] += 1
-            _add(into, instruction.attributes["body"], times)
-            _add(into, instruction.attributes["condition"], times)
-            continue
-        if instruction.op is SCAN:
-            _add(into, instruction.attributes["to_apply"], times * _turns(instruction))
-            continue
-        if instruction.op is CONDITIONAL:
-            _merge(into, max(map(cost_analysis, instruction.computations), key=_total), times)
-            continue
-        costs = dict(zip(NAMES, (*work_of(instruction), _traffic(instruction)), strict=True))
-        own = into["ops"].setdefault(instruction.op.name, {"count": 0, **dict.fromkeys(NAMES, 0)})
-        own["count"] += times
-        for name, cost in costs.items():
-            own[name] += times * cost
-            into[name] += times * cost
+            yield from instruction_costs(given["to_apply"], times)
+        elif instruction.op is WHILE:
+            yield InstructionCost(instruction, times, 0, 0, 0)
+            yield from instruction_costs(given["body"], times)
+            yield from instruction_costs(given["condition"], times)
+        elif instruction.op is SCAN:
+            yield from instruction_costs(given["to_apply"], times * _turns(instruction))
+        elif instruction.op is CONDITIONAL:
+            branches = [list(instruction_costs(c, times)) for c in instruction.computations]
+            yield from max(branches, key=_total)
+        else:
+            flops, functions = work_of(instruction)
+            yield InstructionCost(instruction, times, flops, functions, _traffic(instruction))
 
 
-def _total(costs: dict[str, Any]) -> int:
-    total: int = costs["flops"] + costs["transcendentals"] + costs["bytes accessed"]
-    return total
-
-
-def _merge(into: dict[str, Any], costs: dict[str, Any], times: int) -> None:
-    for name in NAMES:
-        into[name] += times * costs[name]
-    into["unknown loops"] += costs["unknown loops"]
-    for op, found in costs["ops"].items():
-        own = into["ops"].setdefault(op, dict.fromkeys(found, 0))
-        for name, cost in found.items():
-            own[name] += times * cost
+def _total(costs: Sequence[InstructionCost]) -> int:
+    return sum(c.times * (c.flops + c.transcendentals + c.bytes_accessed) for c in costs)
 
 
 def _turns(instruction: Instruction) -> int:

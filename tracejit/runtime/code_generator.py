@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from tracejit.backends.target import Target
 from tracejit.graph import Module
 from tracejit.hlo.fingerprint import fingerprint
 from tracejit.loading import load
@@ -43,9 +44,11 @@ def generate(
     it is now, and ``here`` forbids another process. Raises what the function raises, and
     `CompilationError` for ``title`` where the compiler dies.
     """
-    arguments = tuple(
-        with_native_calls(each) if isinstance(each, Module) else each for each in arguments
-    )
+    # A CUDA program's host evaluates calls of compiled libraries, and needs no records of them.
+    if not any(isinstance(each, Target) and each.is_cuda for each in arguments):
+        arguments = tuple(
+            with_native_calls(each) if isinstance(each, Module) else each for each in arguments
+        )
     module, _, name = f"{_PACKAGE}.{function}".rpartition(".")
     server = load("tracejit.runtime.compile_server")
     try:
@@ -60,9 +63,9 @@ def generate(
         return getattr(code, name)(*arguments, **reports)
 
 
-def has_own_kernels(*modules: Module) -> bool:
+def has_own_kernels(module: Module, target: Target) -> bool:
     """Whether kernels of the user's are called, which a copy of this process as it is now knows."""
-    return any(kernel_texts(called_computations(module)) for module in modules)
+    return bool(kernel_texts(called_computations(module), target.device))
 
 
 def _kept(graph: Module | None) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit import targets
 from tracejit.backends.abi import ArraySpec
 from tracejit.backends.artifact import Artifact
 from tracejit.backends.launch_plan import (
@@ -24,6 +25,7 @@ from tracejit.backends.launch_plan import (
     OUTPUT,
     WORKSPACE,
     Choose,
+    HostCall,
     Launch,
     LaunchPlan,
     Node,
@@ -33,12 +35,14 @@ from tracejit.backends.launch_plan import (
 from tracejit.cuda.arrays import DeviceArray
 from tracejit.cuda.device import Device, device_of
 from tracejit.cuda.driver import NO_BINARY, Driver
-from tracejit.cuda.memory import Memory, allocate, copy_out
+from tracejit.cuda.memory import Memory, allocate, copy_in, copy_out
 from tracejit.cuda.streams import Stream
 from tracejit.cuda.transfer import is_on_a_device, to_device
-from tracejit.errors import ArgumentError, DeviceError
+from tracejit.errors import ArgumentError, DeviceError, ShapeError
+from tracejit.loading import load
 from tracejit.runtime.cuda_graphs import Graphs
 from tracejit.runtime.executable import Executable, conformed
+from tracejit.shapes import Shape
 
 _DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _DEFAULT_SHARED = 48 << 10
@@ -71,7 +75,7 @@ class _Loaded:
             elif isinstance(node, Choose):
                 for branch in node.branches:
                     self._find(call, module, branch)
-            elif node.function not in self.functions:
+            elif isinstance(node, Launch) and node.function not in self.functions:
                 handle = call.handle("cuModuleGetFunction", module, node.function.encode())
                 if node.shared_bytes > _DEFAULT_SHARED:
                     call("cuFuncSetAttribute", handle, _DYNAMIC_SHARED, node.shared_bytes)
@@ -200,6 +204,8 @@ class _Run:
         for node in nodes:
             if isinstance(node, Launch):
                 self._launch(call, node)
+            elif isinstance(node, HostCall):
+                self._call_host(node)
             elif isinstance(node, Repeat):
                 self.nodes(call, node.condition)
                 while self._number(node.predicate, np.uint8):
@@ -218,6 +224,55 @@ class _Run:
         made: np.ndarray = np.empty(1, dtype)
         copy_out(self._device, self._address(place), made)
         return int(made[0])
+
+    def _call_host(self, node: HostCall) -> None:
+        """Copies the operands here, when they are computed, and the results there."""
+        # The interpreter is imported by programs that need it.
+        computation = load("tracejit.runtime.host_op_callback").host_computation(node.text)
+        addresses = [*map(self._address, node.arguments)]
+        count = len(computation.given)
+        on_device = computation.device_function
+        stays = [not each for each in on_device.on_host] if on_device else [False] * count
+        operands = [
+            self._operand(shape, address, stays_there)
+            for shape, address, stays_there in zip(
+                computation.given, addresses[:count], stays, strict=True
+            )
+        ]
+        self._stream.synchronize()
+        with targets.computing_for("GPU"):
+            results = on_device.function(operands) if on_device else computation(operands)
+        for shape, address, result in zip(
+            computation.made, addresses[count:], results, strict=True
+        ):
+            self._keep(shape, address, result, node)
+
+    def _operand(self, shape: Shape, address: int, stays: bool) -> Any:
+        """An operand of a call of the host: where it lies, or copied."""
+        if stays:
+            return DeviceArray(self._device, shape.dtype, shape.dimensions, address, self)
+        array: np.ndarray = np.empty(shape.dimensions, shape.dtype)
+        copy_out(self._device, address, array)
+        return array
+
+    def _keep(self, shape: Shape, address: int, result: Any, node: HostCall) -> None:
+        """Copies what the host was returned to where the program wants it."""
+        there = to_device(result, self._device) if is_on_a_device(result) else None
+        array = np.asarray(result) if there is None else there
+        if (array.shape, array.dtype) != (shape.dimensions, shape.dtype):
+            where = f" ({node.source})" if node.source else ""
+            raise ShapeError(
+                f"custom_call: a kernel must return {shape}, not "
+                f"{ArraySpec(array.dtype, array.shape)}{where}"
+            )
+        if there is None:
+            made = np.ascontiguousarray(result, shape.dtype)
+            copy_in(self._device, address, made.reshape(shape.dimensions))
+        elif there.nbytes:
+            with self._device.context() as call:
+                sides = address, there.address, there.nbytes
+                call("cuMemcpyDtoDAsync_v2", *sides, self._stream.handle)
+                self._stream.synchronize()  # the kernel's own array may be freed now
 
     def _launch(self, call: Driver, node: Launch) -> None:
         values = (ctypes.c_uint64 * len(node.arguments))(*map(self._address, node.arguments))

@@ -24,6 +24,7 @@ from tracejit.runtime.tuning_notes import Tuning
 from tracejit.runtime.units import bytes_text as _bytes
 from tracejit.runtime.units import count_text as _count
 from tracejit.runtime.units import time_text as _time
+from tracejit.sources import Source
 
 BEYOND = 1.05
 """A kernel that attains more than this shows that the machine's limits are higher."""
@@ -65,6 +66,8 @@ class KernelReport:
     with its answer and the new one, and ``gain`` the kernel's seconds before and after.
 
     On a CUDA device, ``threads`` are those of all blocks, and ``launches`` what is launched.
+
+    ``sources`` are the user's lines that the operations come from.
     """
 
     name: str
@@ -87,6 +90,7 @@ class KernelReport:
     changes: tuple[Change, ...] = ()
     gain: tuple[float, float] | None = None
     launches: tuple[LaunchReport, ...] = ()
+    sources: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -167,6 +171,7 @@ def explain(executable: object, arguments: Sequence[Any] | None = None) -> Repor
             facts.bytes_read, facts.bytes_written, facts.flops, facts.transcendentals,
             facts.callbacks, bound, seconds, share, called, None, None, facts.changes, facts.gain,
             () if device is None else device.launches(facts.name),
+            tuple(Source(*line) for line in facts.sources),
         )  # fmt: skip
         kernels.append(made if timing is None else _with_times(made, timing, number))
 

@@ -30,7 +30,7 @@ class GeneratedCandidates:
     def __init__(self, module: Module, target: Target, key: str) -> None:
         self._module = module
         self._program = (key, module, target)
-        self._is_new = has_own_kernels(module)
+        self._is_new = has_own_kernels(module, target)
         self.kernels: Sequence[Tunable] = self._generate("kernels_of")
 
     def library(self, kernel: str, ways: Sequence[Taken], folder: Path) -> Library:

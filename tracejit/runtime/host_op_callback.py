@@ -7,7 +7,7 @@ parameters and of the arrays that its root consists of, as `backends.tvm.library
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,26 +16,55 @@ from tracejit.backends.abi import EVALUATE
 from tracejit.backends.numpy import evaluate
 from tracejit.graph import Computation
 from tracejit.hlo import parse
-from tracejit.ops.constants import CONSTANT
+from tracejit.ops.constants import CONSTANT, PARAMETER
 from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
 from tracejit.runtime.callbacks import callback, viewer
 from tracejit.shapes import AnyShape, Shape, TupleShape
-from tracejit.targets import find_target
+from tracejit.targets import DeviceFunction, device_function_for, find_target
+
+
+class HostComputation:
+    """A computation of arrays that the interpreter evaluates.
+
+    ``given`` and ``made`` are the shapes of its parameters, and of the arrays of its root.
+    """
+
+    def __init__(self, text: str) -> None:
+        entry = parse(text).entry
+        self._root = entry.root
+        self.given = [p.array_shape for p in entry.parameters]
+        self.made = _leaf_shapes(entry.root.shape)
+        self._function = _function(entry)
+
+    @functools.cached_property
+    def device_function(self) -> DeviceFunction | None:
+        """A function of the user's that takes the parameters where they lie, if it is all."""
+        root = self._root
+        given = [p for p in root.operands if p.op is PARAMETER]
+        return device_function_for(root) if len(given) == len(root.operands) else None
+
+    def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The arrays of the root."""
+        return _leaves(self._function(*arrays))
+
+
+@functools.lru_cache(maxsize=4096)
+def host_computation(text: str) -> HostComputation:
+    """The computation of a module's text."""
+    return HostComputation(text)
 
 
 @functools.lru_cache(maxsize=4096)
 def _computation(text: str) -> Callable[[tuple[int, ...]], None]:
     """What evaluates a computation, from the addresses of its parameters and results."""
-    entry = parse(text).entry
-    function, count = _function(entry), len(entry.parameters)
-    given = [p.array_shape for p in entry.parameters]
-    made = _leaf_shapes(entry.root.shape)
-    views = [viewer(s.dimensions, s.dtype, writeable=False) for s in given]
-    views += [viewer(s.dimensions, s.dtype) for s in made]
+    computation = host_computation(text)
+    count = len(computation.given)
+    views = [viewer(s.dimensions, s.dtype, writeable=False) for s in computation.given]
+    views += [viewer(s.dimensions, s.dtype) for s in computation.made]
 
     def computed(addresses: tuple[int, ...]) -> None:
         arrays = [view(address) for view, address in zip(views, addresses, strict=True)]
-        results = _leaves(function(*arrays[:count]))
+        results = computation(arrays[:count])
         for target, result in zip(arrays[count:], results, strict=True):
             target[...] = result
 

@@ -121,7 +121,7 @@ def export(
         symbols,
         title="export",
         graph=function.module,
-        is_new=has_own_kernels(function.module),
+        is_new=has_own_kernels(function.module, target),
     )
     _write(library, built)
     if header is not None:
@@ -129,6 +129,19 @@ def export(
     if python is not None:
         _write(Path(python), loader_text.encode())
     return ExportReport(len(built), sizes)
+
+
+def to_c(function: Function, name: str) -> str:
+    """The function as one file of C, scalar loops to read or to compile anywhere.
+
+    ``name`` is what it is called there. Raises `ArgumentError` for a name that C does not allow,
+    `CompilationError` for an op that has no loops, such as a factorisation of LAPACK's.
+    """
+    graph, arrays = function.module, ([*function.arguments], [*function.results])
+    made: str = generate(
+        "export.c_program.c_program", graph, name, *arrays, title="to-c", graph=graph
+    )
+    return made
 
 
 def of_module(module: Module) -> Function:

@@ -79,15 +79,15 @@ _ALWAYS_HOT = (
 # Vectors along kept axes.
 COLUMNS = "column reduction"
 # These kernels are vectorised already, in a good order.
-_WRITTEN_OUT = "vector sort"
+_WRITTEN_OUT = {"vector sort", "selection"}
 
 
 @dataclass(frozen=True)
 class KernelStats:
     """The statistics of one kernel: see `tracejit.backends.explanation.KernelFacts`.
 
-    ``in_vectors``: its code is vectorised throughout; ``source`` is the user's line that it comes
-    from.
+    ``in_vectors``: its code is vectorised throughout; ``sources`` are the user's lines that its
+    instructions come from.
     """
 
     ops: tuple[str, ...] = ()
@@ -100,7 +100,12 @@ class KernelStats:
     in_vectors: bool = False
     changes: tuple[Change, ...] = ()
     gain: tuple[float, float] | None = None
-    source: Source | None = None
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def source(self) -> Source | None:
+        """The line of a result, or the first that is known."""
+        return self.sources[0] if self.sources else None
 
 
 NOTHING = KernelStats()
@@ -116,6 +121,7 @@ def together(counted: Sequence[KernelStats], schedule: str) -> KernelStats:
         sum(each.flops for each in counted),
         sum(each.transcendentals for each in counted),
         any(each.wide for each in counted),
+        sources=tuple(dict.fromkeys(line for each in counted for line in each.sources)),
     )
 
 
@@ -124,7 +130,7 @@ def is_soon_built(told: KernelStats) -> bool:
 
     It does little work, or is vectorised. Nothing is known of hand-written kernels.
     """
-    if told.schedule == _WRITTEN_OUT:
+    if told.schedule in _WRITTEN_OUT:
         return True
     if told.schedule == COLUMNS and told.in_vectors:
         return True
@@ -184,8 +190,8 @@ def kernel_stats(
     ops = tuple(_name(i) for i in members if i.op not in (CONSTANT, PARAMETER, TUPLE))
     in_vectors = all(_is_in_vectors(i) for i in members)
     costs = ops, schedule, read, written, flops, transcendentals, wide, in_vectors
-    source = next((i.source for i in [*results, *members] if i.source is not None), None)
-    return KernelStats(*costs, source=source)
+    lines = dict.fromkeys(i.source for i in [*results, *members] if i.source is not None)
+    return KernelStats(*costs, sources=tuple(lines))
 
 
 def _is_in_vectors(instruction: Instruction) -> bool:

@@ -26,6 +26,7 @@ from tracejit.backends.launch_plan import (
     Place,
     Repeat,
 )
+from tracejit.backends.launch_plan import HostCall as PlannedHostCall
 from tracejit.backends.launch_plan import Launch as PlannedLaunch
 from tracejit.backends.launch_plan import Node as PlannedNode
 from tracejit.backends.tvm.cpu.llvm.kinds import MOVED
@@ -45,6 +46,7 @@ from tracejit.backends.tvm.program.program import (
     Node,
     Program,
 )
+from tracejit.backends.tvm.target.host_calls import HostCall, host_call_of
 from tracejit.cuda.nvrtc import Binary, compiler
 
 ALIGNMENT = 256
@@ -62,13 +64,15 @@ _MEMORY = {
 class Source:
     """The CUDA C of a program: device functions by name, kernels by name, and their launches.
 
-    ``launched`` has the launches of each of the program's kernels, each with its function's name.
+    ``launched`` has the launches of each of the program's kernels, each with its function's name;
+    ``host_calls`` are the kernels that the host evaluates.
     """
 
     functions: dict[str, str] = field(default_factory=dict)
     kernels: dict[str, str] = field(default_factory=dict)
     launched: dict[str, list[tuple[str, Launch]]] = field(default_factory=dict)
     allocated: dict[str, list[Buffer]] = field(default_factory=dict)
+    host_calls: dict[str, HostCall] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -100,13 +104,17 @@ def source_of(program: Program, prefix: str = "") -> Source:
     made = Source()
     names: dict[str, str] = {}
     for kernel in program.kernels:
+        host_call = host_call_of(kernel)
+        if host_call is not None:
+            made.host_calls[kernel.name], made.launched[kernel.name] = host_call, []
+            continue
         parts, made.allocated[kernel.name] = launches(kernel)
         made.launched[kernel.name] = own = []
         for number, part in enumerate(parts):
             text = kernel_text("KERNEL", part, _Functions(made.functions))
             suffix = f"_{number}" if len(parts) > 1 else ""
             name = names.setdefault(text, f"{prefix}{kernel.name}{suffix}")
-            made.kernels[name] = text.replace("KERNEL", name, 1)
+            made.kernels[name] = text.replace("KERNEL", name, -1 if part.source else 1)
             own.append((name, part))
     return made
 
@@ -215,6 +223,10 @@ class _Plan:
 
     def _launches(self, call: Call) -> list[PlannedNode]:
         kernel = self._kernels[call.kernel]
+        host_call = self._source.host_calls.get(call.kernel)
+        if host_call is not None:
+            arguments = [_place(call.arguments[number]) for number in host_call.parameters]
+            return [PlannedHostCall(host_call.text, arguments, str(kernel.stats.source or ""))]
         places = dict(self._own)
         for buffer, argument in zip(kernel.parameters, call.arguments, strict=True):
             places[hash(buffer)] = _place(argument)

@@ -21,6 +21,7 @@ from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,
     Buffer,
     BufferStore,
+    Evaluate,
     For,
     SeqStmt,
     Stmt,
@@ -29,6 +30,8 @@ from tracejit.backends.tvm.ir.tir import (
     tirx,
 )
 from tracejit.backends.tvm.program.program import Kernel
+from tracejit.backends.tvm.verification.routines import pointed
+from tracejit.cuda.kernels import CudaKernel
 
 THREADS = 256
 """Threads of a block, for loops over elements."""
@@ -36,6 +39,8 @@ MOST_BLOCKS = 1 << 16
 """Blocks of a grid, whose threads stride over longer loops."""
 LOADS = "tj_load<"
 """What functions of the prelude begin with that load from their second argument."""
+SOURCE = "tracejit.cuda_source"
+"""The function whose call is a launch of CUDA C of the user's."""
 BLOCK = "tracejit.grid"
 """The annotation of a loop whose steps the threads of a grid share."""
 _AXES = {
@@ -59,6 +64,8 @@ class Launch:
     blocks: int
     threads: int
     shared_bytes: int = 0
+    source: CudaKernel | None = None
+    """A kernel of the user's, which is launched in place of the body."""
 
 
 def thread_axis(statement: Any) -> str | None:
@@ -73,7 +80,7 @@ def launches(kernel: Kernel) -> tuple[list[Launch], list[Buffer]]:
     statements = _flattened(kernel.body)
     allocated = [s.buffer for s in statements if isinstance(s, AllocBuffer)]
     work = [s for s in statements if not isinstance(s, AllocBuffer)]
-    if not any(map(_is_grid, work)):
+    if not any(_is_grid(s) or _is_source(s) for s in work):
         return [_launch(kernel, kernel.body, [], 1, 1)], []
     made: list[Launch] = []
     waiting: list[Stmt] = []
@@ -84,11 +91,14 @@ def launches(kernel: Kernel) -> tuple[list[Launch], list[Buffer]]:
             waiting.clear()
 
     for statement in work:
-        if not _is_grid(statement):
+        if _is_source(statement):
+            flush()
+            made.append(_of_source(kernel, statement, allocated))
+        elif _is_grid(statement):
+            flush()
+            made.append(_grid(kernel, statement, allocated))
+        else:
             waiting.append(statement)
-            continue
-        flush()
-        made.append(_grid(kernel, statement, allocated))
     flush()
     return made, allocated
 
@@ -103,6 +113,20 @@ def _is_grid(statement: Any) -> bool:
     if isinstance(statement, For):
         return int(statement.kind) == int(PARALLEL)
     return isinstance(statement, tirx.AttrStmt) and statement.attr_key == "thread_extent"
+
+
+def _is_source(statement: Any) -> bool:
+    call = statement.value if isinstance(statement, Evaluate) else None
+    return isinstance(call, Call) and str(call.args[0]).strip('"') == SOURCE
+
+
+def _of_source(kernel: Kernel, statement: Any, allocated: Sequence[Buffer]) -> Launch:
+    _, script, *pointers = statement.value.args
+    source = CudaKernel.from_script(str(script.value))
+    known = {hash(buffer): buffer for buffer in (*kernel.parameters, *allocated)}
+    parameters = [known[hash(pointed(pointer)[0])] for pointer in pointers]
+    sizes = source.blocks, source.threads, source.shared_bytes
+    return Launch(statement, parameters, 0, *sizes, source)
 
 
 def _grid(kernel: Kernel, statement: Any, allocated: Sequence[Buffer]) -> Launch:

@@ -17,6 +17,8 @@ def kernel_text(name: str, launch: Launch, functions: Functions) -> str:
 
     Raises `CompilationError` for TIR that has no CUDA C.
     """
+    if launch.source is not None:
+        return launch.source.text(name)
     printer = _CudaPrinter(functions)
     parameters = []
     for number, memory in enumerate(launch.parameters):

@@ -25,8 +25,8 @@ from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.backends.tvm.ir.tir import Stmt
 from tracejit.backends.tvm.program.control_flow import WhileStep
 from tracejit.backends.tvm.program.thunks import Step
+from tracejit.backends.tvm.target.host_calls import ONLY_ON_HOSTS, HostLibraries
 from tracejit.backends.tvm.target.launch import host_loop
-from tracejit.backends.tvm.target.libraries import NoLibraries
 from tracejit.backends.tvm.target.mathematics import Mathematics
 from tracejit.backends.tvm.target.memory_spaces import HostMemory
 from tracejit.backends.tvm.target.target import Target
@@ -34,7 +34,7 @@ from tracejit.graph import Op
 
 __all__ = ["LIMITS", "CudaSchedules", "complex_mathematics", "cuda_target"]  # one for its formulas
 
-LIMITS = Limits(stack_bytes=256, row_bytes=SHARED_BYTES - 4096, least_rows=64)
+LIMITS = Limits(stack_bytes=256, row_bytes=SHARED_BYTES - 4096, least_rows=64, device="GPU")
 """Arrays of a row take what shared memory the partial results leave."""
 
 
@@ -45,7 +45,7 @@ def cuda_target(arch: str) -> Target:
         LIMITS,
         CudaSchedules(),
         Mathematics(formulas()),
-        NoLibraries(),
+        HostLibraries(ONLY_ON_HOSTS),
         HostMemory(),
         lambda program, progress: build(program, arch),
         partial(host_loop, memory=HostMemory()),

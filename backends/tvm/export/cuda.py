@@ -12,7 +12,7 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 
-from tracejit.backends.launch_plan import CONSTANT, INPUT, OUTPUT, Launch, Place, Repeat
+from tracejit.backends.launch_plan import CONSTANT, INPUT, OUTPUT, Choose, Launch, Place, Repeat
 from tracejit.backends.launch_plan import Node as PlanNode
 from tracejit.backends.target import CPU, Target
 from tracejit.backends.tvm.cpu.processor import processor_of
@@ -31,6 +31,7 @@ from tracejit.backends.tvm.export.loader import loader
 from tracejit.backends.tvm.export.source import constants_of, included, with_plain_names
 from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.cuda.nvrtc import compiler
+from tracejit.errors import UnsupportedError
 from tracejit.graph import Module
 
 MESSAGES = (
@@ -62,6 +63,13 @@ def cuda_files(
         program = lower(module.entry, device)
         entries.append(entry_for(title, program, arguments, results))
     sources = [source_of(entry.program, f"{entry.name}_") for entry in entries]
+    for entry, source in zip(entries, sources, strict=True):
+        for kernel in entry.program.kernels:
+            if kernel.name in source.host_calls:
+                raise UnsupportedError(
+                    f"export: {', '.join(dict.fromkeys(kernel.stats.ops))} needs Python, which a "
+                    "library for C does not have"
+                )
     code = compiler().compile(joined(sources), arch).cubin
     plans = [
         launch_plan(entry.program, source) for entry, source in zip(entries, sources, strict=True)
@@ -166,7 +174,7 @@ def _launches(nodes: Sequence[PlanNode]) -> Iterator[Launch]:
             yield node
         elif isinstance(node, Repeat):
             yield from _launches([*node.condition, *node.body])
-        else:
+        elif isinstance(node, Choose):
             for branch in node.branches:
                 yield from _launches(branch)
 
@@ -229,7 +237,7 @@ class _Places:
                 yield f"{indent}  if (!goes_on) break;"
                 yield from self.nodes(node.body, indent + "  ")
                 yield f"{indent}}}"
-            else:
+            elif isinstance(node, Choose):
                 yield f"{indent}{{"
                 yield f"{indent}  int32_t chosen;"
                 where = self._address(node.selector)

@@ -23,6 +23,8 @@ def _in_memory(element_type: ElementType) -> str:
 _AS_FLOATS = frozenset({ElementType.F16, ElementType.F32, ElementType.F64})
 _MEMORY = {t: _in_memory(t) for t in ElementType}
 _NARROW_FLOATS = frozenset(t for t in ElementType if t.is_floating and t.bits < 32)
+INDEX_TYPES = {"int32": ElementType.S32, "int64": ElementType.S64}
+"""The element types of indices, by TVM's dtype."""
 
 
 def memory_dtype(element_type: ElementType) -> str:

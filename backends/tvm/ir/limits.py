@@ -48,6 +48,8 @@ class Limits:
     as long as their square: each element that enters moves half of them."""
     wide_sorts: int = 1 << 30
     """Bytes of a vector from which narrow keys are sorted faster as keys of 32 bits."""
+    device: str = "CPU"
+    """Whose kernels of custom ops are used: the CPU's or the GPU's."""
     fourier_kernels: bool = False
     """Whether Fourier transforms of smooth lengths have kernels; else they are matrix products."""
 

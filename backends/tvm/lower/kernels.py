@@ -184,7 +184,9 @@ class KernelSteps:
         rule = self._schedules.anchored(anchor.op) or self._target.libraries.call(anchor.op)
         if rule is None:
             raise CompilationError(
-                f"{anchor.op.function}: cannot be compiled for {self._target.name}", anchor.source
+                f"{anchor.op.function}: {_called(anchor)}cannot be compiled for "
+                f"{self._target.name}",
+                anchor.source,
             )
         return rule
 
@@ -243,3 +245,9 @@ def _span(window: WindowDimension) -> int:
 
 def _scratch(frame: Frame) -> list[tuple[Owner, Buffer]]:
     return [(Scratch(nbytes(buffer)), buffer) for buffer in frame.scratch]
+
+
+def _called(instruction: Instruction) -> str:
+    """The function that a custom call is of, for messages; nothing for other ops."""
+    name = instruction.attributes.get("custom_call_target")
+    return f"{name!r} " if name else ""

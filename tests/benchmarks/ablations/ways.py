@@ -94,7 +94,6 @@ WAYS = (
     _sort("vectors", "suits_vectors", "quicksort"),
     _sort("flags", "suits_flags", "flags"),
     _sort("host", "suits_library", "host_sort"),
-    _sort("choice (text)", "suits_choosing", "select_code", "select_procedures"),
     Way("sort: selection", (f"{_SORT}select.py",), "ir.limits", "Limits.selects"),
     _sort("words", "suits_words", "argsort"),
     Way(

@@ -5,25 +5,16 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from tests.targets.plain.functions import NAMES, PREAMBLE
-from tests.targets.plain.printer import function
 from tracejit.backends.artifact import Artifact, InProcess
-from tracejit.backends.tvm.buffers.assignment import BufferAssignment
-from tracejit.backends.tvm.codegen.kernel_frame import Frame
-from tracejit.backends.tvm.codegen.root_rules import Results, RootRule
-from tracejit.backends.tvm.codegen.scalar.loops import pointwise
-from tracejit.backends.tvm.codegen.scalar.table import scalar
-from tracejit.backends.tvm.codegen.stores import Store
-from tracejit.backends.tvm.fusion.row_fusion import RowKernel
-from tracejit.backends.tvm.ir.limits import Limits
-from tracejit.backends.tvm.ir.tir import Stmt
-from tracejit.backends.tvm.program.control_flow import WhileStep
+from tracejit.backends.tvm.plain import target as plain
+from tracejit.backends.tvm.plain.functions import PREAMBLE, helpers
+from tracejit.backends.tvm.plain.printer import function
 from tracejit.backends.tvm.program.program import Program
-from tracejit.backends.tvm.program.thunks import Step
 from tracejit.backends.tvm.target.host_calls import (
     ONLY_ON_HOSTS,
     HostCall,
@@ -31,31 +22,9 @@ from tracejit.backends.tvm.target.host_calls import (
     host_call_of,
 )
 from tracejit.backends.tvm.target.launch import Entry, Kernels, host_loop
-from tracejit.backends.tvm.target.mathematics import Mathematics
 from tracejit.backends.tvm.target.memory_spaces import HostMemory
-from tracejit.backends.tvm.target.target import Progress, Target
-from tracejit.graph import Op
+from tracejit.backends.tvm.target.target import Progress
 from tracejit.runtime.host_op_callback import evaluate_at
-
-
-class ScalarLoops:
-    """The portable part's own loops."""
-
-    def pointwise(
-        self, frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], cost: int
-    ) -> Stmt:
-        return pointwise(frame, dimensions, stores, cost)
-
-    def rows(self, frame: Frame, kernel: RowKernel, results: Results) -> Stmt:
-        raise AssertionError("limits have no row_bytes")
-
-    def anchored(self, op: Op) -> RootRule | None:
-        return scalar.get(op)
-
-    def whole_loop(
-        self, loop: WhileStep, name: str, places: BufferAssignment
-    ) -> Sequence[Step] | None:
-        return None
 
 
 def build(program: Program, progress: Progress | None) -> InProcess:
@@ -65,7 +34,8 @@ def build(program: Program, progress: Progress | None) -> InProcess:
     compiled = [kernel for kernel in program.kernels if calls[kernel.name] is None]
     called: dict[str, str] = {}
     kernels_text = [function(kernel, called) for kernel in compiled]
-    text = "\n".join([PREAMBLE, *called.values(), *kernels_text])
+    text = "\n".join([*called.values(), *kernels_text])
+    text = PREAMBLE + helpers(text) + text
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder, "kernels.c"), Path(folder, "kernels.so")
         source.write_text(text, encoding="utf-8")
@@ -98,13 +68,4 @@ def launch(program: Program, kernels: Kernels) -> Entry:
     return host_loop(program, kernels, HostMemory())
 
 
-PLAIN = Target(
-    "the plain target",
-    Limits(),
-    ScalarLoops(),
-    Mathematics(NAMES),
-    HostLibraries(ONLY_ON_HOSTS),
-    HostMemory(),
-    build,
-    launch,
-)
+PLAIN = replace(plain.PLAIN, libraries=HostLibraries(ONLY_ON_HOSTS), build=build, launch=launch)

@@ -15,6 +15,7 @@ from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.scalar.elements import shared_loop
 from tracejit.backends.tvm.ir.affine import Index, Opaque
+from tracejit.backends.tvm.ir.dtypes import INDEX_TYPES
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,
     Buffer,
@@ -60,6 +61,7 @@ class _Sort:
     ) -> None:
         self.frame, self.operands, self.comparator = frame, operands, comparator
         self.dtype = frame.index_dtype
+        self._index_type = INDEX_TYPES[self.dtype]
         sizes = operands[0].array_shape.dimensions
         self.length = sizes[dimension]
         self.before = math.prod(sizes[:dimension])
@@ -146,8 +148,8 @@ class _Sort:
     def _before(self, row: Expr, own: Expr, theirs: Expr, is_left: Expr) -> tuple[list[Stmt], Expr]:
         """Whether the other run's element comes first: for the left run only if it precedes."""
         emitter = self._emitter()
-        mine = emitter.hold(own, ElementType.S64 if self.dtype == "int64" else ElementType.S32)
-        other = emitter.hold(theirs, ElementType.S64 if self.dtype == "int64" else ElementType.S32)
+        mine = emitter.hold(own, self._index_type)
+        other = emitter.hold(theirs, self._index_type)
         # One comparison: of theirs with ours for the left run, of ours with theirs for the right.
         a = emitter.hold(tirx.Select(is_left, other, mine), self._index_type)
         b = emitter.hold(tirx.Select(is_left, mine, other), self._index_type)
@@ -159,10 +161,6 @@ class _Sort:
         precedes = emitter.hold(emitter.apply(self.comparator, values), ElementType.PRED)
         made = tirx.Select(is_left, precedes, tirx.Not(precedes))
         return [*emitter.allocations, *emitter.statements], made
-
-    @property
-    def _index_type(self) -> ElementType:
-        return ElementType.S64 if self.dtype == "int64" else ElementType.S32
 
     def _emitter(self) -> Emitter:
         return Emitter(self.frame.inputs, {}, uses=self.frame.uses, index_dtype=self.dtype)

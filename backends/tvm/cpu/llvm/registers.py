@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvm.ir import Call, Op, TensorLoad
-from tvm_ffi import structural_walk
+from tvm_ffi import structural_equal, structural_walk
 
 from tracejit.backends.tvm.cpu.llvm.builder import Function, Value
 from tracejit.backends.tvm.ir.tir import (
@@ -120,12 +120,14 @@ def _is_known(index: Expr, variables: set[int]) -> bool:
 
 
 def is_added_to(store: Any) -> bool:
-    """Whether a store reads the buffer that it writes to, as an accumulation does."""
+    """Whether a store reads the element that it writes, as an accumulation does."""
     found: list[bool] = []
-    memory = hash(store.buffer)
-    structural_walk(
-        store.value, [(TensorLoad, lambda node: found.append(hash(node.source) == memory))]
-    )
+
+    def load(node: Any) -> None:
+        is_same = hash(node.source) == hash(store.buffer)
+        found.append(is_same and structural_equal(node.indices, store.indices))
+
+    structural_walk(store.value, [(TensorLoad, load)])
     return any(found)
 
 

@@ -47,6 +47,7 @@ from tracejit.backends.tvm.ir.tir import (
     IfThenElse,
     SeqStmt,
     Stmt,
+    While,
     nbytes,
     tirx,
 )
@@ -158,6 +159,8 @@ class _Body(Expressions):
             self.store(statement.buffer, statement.indices, statement.value)
         elif isinstance(statement, For):
             self._repeat(statement)
+        elif isinstance(statement, While):
+            self._repeat_while(statement)
         elif isinstance(statement, tirx.Bind):
             self._integers[hash(statement.var)] = self._integer(statement.value)
         elif isinstance(statement, AllocBuffer):
@@ -246,11 +249,8 @@ class _Body(Expressions):
 
     def _run(self, loop: Any, extent: str, first: str = "0") -> None:
         """A loop of at least one iteration; register buffers are loop-carried values."""
-        before = self.block
-        registers = self.registers
-        stored = [memory for memory in stored_in(loop.body) if hash(memory) in registers.state]
-        carried = [(memory, *part) for memory in stored for part in registers.parts(memory)]
-        initial = [registers.read(*each) for each in carried]
+        carried = self._carried(loop.body)
+        initial = [self.registers.read(*each) for each in carried]
         waits = len(carried) == 1 and (extent[0] == "%" or int(extent) > _CHAIN)
         if waits and carried[0][2] * initial[0].kind.bits <= 8 * _LINE:
             # Iterations depend on the one before; LLVM's passes interleave several such loops.
@@ -264,23 +264,62 @@ class _Body(Expressions):
             at_once, extent = _FEW, str(int(extent) // _FEW)
 
         def step(number: str) -> None:
-            held = [Value(self, value.kind, *self.fresh("%held")) for value in initial]
-            places = self.reserve(len(carried))
-            for (memory, start, count), value in zip(carried, held, strict=True):
-                registers.write(memory, start, count, value)
+            end = self._enter(carried, before)
             begin = self.sum(first, self.product(number, str(at_once)))
             for part in range(at_once):
                 self.step(loop, self.sum(begin, str(part)))
+            end()
+
+        before = self.block
+        if extent == "1":
+            self.step(loop, first)
+        else:
+            self.loop(extent, step)
+
+    def _repeat_while(self, loop: Any) -> None:
+        """A While loop; register buffers are loop-carried values."""
+        if self._lane is not None:
+            raise UntranslatableError
+        before, carried = self.block, self._carried(loop.body)
+        top, inside, done = self.fresh("while", "inside", "done")
+        self.jump(top)
+        self.start(top)
+        end = self._enter(carried, before)
+        going_on = self.vector(loop.condition, 1)
+        held = self.registers.state
+        self.act(f"br i1 {going_on.text}, label %{inside}, label %{done}")
+        self.start(inside)
+        self.state(loop.body)
+        end()
+        self.jump(top)
+        self.start(done)
+        self.registers.state = held
+
+    def _carried(self, body: Stmt) -> list[tuple[Buffer, int, int]]:
+        """The parts of register buffers that are set before a loop and change in its body."""
+        stored = [memory for memory in stored_in(body) if hash(memory) in self.registers.state]
+        return [(memory, *part) for memory in stored for part in self.registers.parts(memory)]
+
+    def _enter(self, carried: Sequence[tuple[Buffer, int, int]], before: str) -> Callable[[], None]:
+        """Begin a loop's first block, entered from ``before``, with phi nodes for what is carried.
+
+        The function that is returned ends the last block, from which the loop goes back.
+        """
+        registers = self.registers
+        initial = [registers.read(*each) for each in carried]
+        held = [Value(self, value.kind, *self.fresh("%held")) for value in initial]
+        places = self.reserve(len(carried))
+        for (memory, start, count), value in zip(carried, held, strict=True):
+            registers.write(memory, start, count, value)
+
+        def end() -> None:
             made = [registers.read(*each) for each in carried]
             rows = zip(places, carried, initial, held, made, strict=True)
             for place, (_, _, self.lanes), old, name, new in rows:
                 incoming = f"[ {old.text}, %{before} ], [ {new.text}, %{self.block} ]"
                 self.fill(place, name.text, f"phi {self.type(old.kind)} {incoming}")
 
-        if extent == "1":
-            self.step(loop, first)
-        else:
-            self.loop(extent, step)
+        return end
 
     def _choose(self, statement: Any) -> None:
         if self._lane is not None:

@@ -47,6 +47,7 @@ def _facts(kernel: Kernel, callbacks: tuple[str, ...], threads: int) -> KernelFa
         callbacks,
         found.changes,
         found.gain,
+        tuple((line.file, line.line) for line in found.sources),
     )
 
 

@@ -160,7 +160,8 @@ def _custom_call(instruction: Instruction, limits: Limits) -> Instruction | None
     target = instruction.attributes["custom_call_target"]
     if target in _LINEAR_ALGEBRA:
         return _LINEAR_ALGEBRA[target](instruction)
-    expansion = None if kernel_for(instruction) is not None else expansion_for(instruction)
+    kernel = kernel_for(instruction, limits.device)
+    expansion = None if kernel is not None else expansion_for(instruction, limits.device)
     if expansion is None:
         return None
     root, *effects = legalize([expansion.root, *expansion.effects], limits)

@@ -15,11 +15,8 @@ from tracejit.backends.tvm.cpu.schedule.reduce.row_kernels import (
     argmax_in_text,
     row_in_text,
 )
-from tracejit.backends.tvm.ir.dtypes import register_dtype
+from tracejit.backends.tvm.ir.dtypes import INDEX_TYPES, register_dtype
 from tracejit.backends.tvm.ir.tir import Expr, Stmt, i32, importing, loop, seq, tirx
-from tracejit.shapes import ElementType
-
-_INDICES = {"int32": ElementType.S32, "int64": ElementType.S64}
 
 
 def rows(kernel: Reduction, axis: Axis) -> Stmt:
@@ -92,7 +89,7 @@ def _best_of_row(
         index = code.called(tirx.address_of(first), what.extent).astype(kernel.dtype)
         # The verifier does not know that it is inside.
         index = tirx.max(tirx.min(index, what.extent - kernel.number(1)), kernel.number(0))
-        index = emitter.hold(index, _INDICES[kernel.dtype])
+        index = emitter.hold(index, INDEX_TYPES[kernel.dtype])
         number = first.source[first.indices[0] + index]
         own = [number, begin + index.astype(register_dtype(place))]
         return use(emitter, kernel.combined(emitter, start(emitter), own))

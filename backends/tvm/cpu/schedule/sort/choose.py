@@ -14,7 +14,6 @@ from tracejit.backends.tvm.cpu.schedule.sort.quicksort import suits_vectors, vec
 from tracejit.backends.tvm.cpu.schedule.sort.radix import Radix
 from tracejit.backends.tvm.cpu.schedule.sort.rows import Sorting
 from tracejit.backends.tvm.cpu.schedule.sort.select import Selecting
-from tracejit.backends.tvm.cpu.schedule.sort.select_code import Choosing, suits_choosing
 from tracejit.backends.tvm.ir.tir import Stmt
 
 # The least length of a radix sort: shorter rows are merged before its counts are cleared.
@@ -38,8 +37,6 @@ def _ways(frame: Frame, work: Sorting) -> Iterator[tuple[str, Callable[[], Stmt]
     if order is not None and suits_library(frame, work, order):
         yield "library sort", lambda: library_sort(frame, work, order)
     if order is not None and frame.index_dtype == "int32":
-        if suits_choosing(frame, work, order):
-            yield "choice", lambda: Choosing(frame, work, order).statement()
         if frame.limits.selects(work.kept, work.length):
             yield "selection", lambda: Selecting(frame, work, order).statement()
         if suits_words(frame, work, order):

@@ -12,7 +12,7 @@ so that no input takes more than about log n + bits passes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tracejit.backends.tvm.cpu.llvm.builder import Value
 from tracejit.backends.tvm.cpu.llvm.kinds import KINDS
@@ -38,11 +38,6 @@ class SortPlan:
     def restores(self) -> bool:
         """Whether equal keys belong to distinguishable elements."""
         return self.kind.startswith("float") and not self.total
-
-    @property
-    def of_one(self) -> SortPlan:
-        """The same sort with scalars in place of vectors."""
-        return replace(self, lanes=1)
 
     @property
     def name(self) -> str:

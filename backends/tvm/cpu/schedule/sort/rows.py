@@ -13,6 +13,7 @@ from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Count, nest
 from tracejit.backends.tvm.ir.affine import row_major_strides
+from tracejit.backends.tvm.ir.dtypes import INDEX_TYPES
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,
     Buffer,
@@ -152,7 +153,7 @@ class RowSort(abc.ABC):
 
         def one(number: Expr) -> list[Stmt]:
             emitter = self.emitter()
-            origin = position(number)
+            origin = emitter.hold(position(number), INDEX_TYPES[self.dtype])
             address = result_base + number * result_stride
             written: list[Stmt] = []
             for target, operand in self.work.targets:

@@ -158,15 +158,22 @@ _MACROS = """
 FUNCTIONS = dict(_functions())
 """The text of each function that kernels may call, by its name in C."""
 
-PREAMBLE = "\n".join(
-    [
-        "#include <complex.h>\n#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>",
-        _MACROS,
-        _POWERS,
-        _INVERSE_ERF,
-        _RANDOM,
-    ]
+PREAMBLE = (
+    "#include <complex.h>\n#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>" + _MACROS
 )
+
+_HELPERS = {
+    "integer_power(": _POWERS,
+    "inverse_erf(": _INVERSE_ERF,
+    "threefry_": _RANDOM,
+    "philox_": _RANDOM,
+}
+
+
+def helpers(text: str) -> str:
+    """The functions that functions and kernels in ``text`` call beside the C library's."""
+    return "".join(dict.fromkeys(own for called, own in _HELPERS.items() if called in text))
+
 
 NAMES = frozenset(
     name

@@ -1,0 +1,1 @@
+"""The least of targets: scalar loops in C, without vectors, libraries or threads."""
