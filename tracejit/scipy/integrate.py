@@ -13,8 +13,8 @@ import scipy.integrate as scipy_integrate
 from tracejit.errors import AttributeValueError, ShapeError
 from tracejit.numpy import cumulative
 from tracejit.numpy.building import canonical_axis
-from tracejit.numpy.joining import concatenate
 from tracejit.numpy.manipulation import as_array
+from tracejit.numpy.padding import pad
 from tracejit.numpy.selecting import where
 from tracejit.trace.public import implements
 from tracejit.trace.tracer import Tracer
@@ -23,9 +23,8 @@ __all__ = ["cumulative_trapezoid", "simpson", "trapezoid"]
 
 
 def _last(function: str, y: Any, axis: int) -> tuple[Tracer, int]:
-    """The samples as floating numbers with their axis last, and where it was."""
+    """The samples with their axis last, and where it was."""
     array = as_array(y)
-    array = array if array.element_type.is_inexact else array.astype(np.float64)
     position = canonical_axis(function, axis, array.ndim)
     return array.swapaxes(position, -1), position
 
@@ -52,7 +51,10 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
     Samples lie at ``x``, of one dimension or of the shape of ``y``, or ``dx`` apart.
     """
-    return cumulative.trapezoid(y, x, dx, axis)
+    array = as_array(y)
+    made = cumulative.trapezoid(array, x, dx, axis)
+    # An x of greater precision does not count.
+    return made.astype(array.dtype) if array.element_type.is_inexact else made
 
 
 @implements(scipy_integrate.cumulative_trapezoid)
@@ -68,10 +70,18 @@ def cumulative_trapezoid(
     if initial not in (None, 0):
         raise AttributeValueError(f"cumulative_trapezoid: initial must be None or 0, not {initial}")
     steps = _steps("cumulative_trapezoid", x, dx, array, position)
-    made = cumulative.cumsum(steps * (array[..., 1:] + array[..., :-1]) / 2, axis=-1)
+    if not array.shape[-1]:
+        raise ShapeError(f"cumulative_trapezoid: no samples along axis {axis}; y {array.shape}")
+    made = cumulative.cumsum(steps * (array[..., 1:] + array[..., :-1]) / 2.0, axis=-1)
     if initial is not None:
-        made = concatenate([made[..., :1] * 0, made], -1) if made.shape[-1] else array * 0
+        made = pad(made, [(0, 0)] * (made.ndim - 1) + [(1, 0)])
     return made.swapaxes(position, -1)
+
+
+def _quotient(over: Any, under: Any) -> Any:
+    """over / under, and 0 where samples lie in one place."""
+    is_zero = under == 0
+    return where(is_zero, 0, over / where(is_zero, 1, under))
 
 
 def _pairs(y: Tracer, h: Any) -> Any:
@@ -81,10 +91,9 @@ def _pairs(y: Tracer, h: Any) -> Any:
         return (h / 3.0) * (y0 + 4 * y1 + y2).sum(-1)
     h0, h1 = h[..., ::2], h[..., 1::2]
     total = h0 + h1
-    one = np.ones((), h0.dtype)
-    ratio = where(h1 == 0, 0, h0 / where(h1 == 0, one, h1))
-    inverse = where(ratio == 0, 0, one / where(ratio == 0, one, ratio))
-    product = where(h0 * h1 == 0, 0, total * total / where(h0 * h1 == 0, one, h0 * h1))
+    ratio = _quotient(h0, h1)
+    inverse = _quotient(np.ones((), h0.dtype), ratio)
+    product = _quotient(total * total, h0 * h1)
     return ((total / 6) * (y0 * (2 - inverse) + y1 * product + y2 * (2 - ratio))).sum(-1)
 
 
@@ -97,6 +106,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     `ShapeError` for an ``x`` that does not fit.
     """
     array, position = _last("simpson", y, axis)
+    array = array if array.element_type.is_inexact else array.astype(np.float64)
     h = _steps("simpson", x, dx, array, position)
     count = array.shape[-1]
     is_even = np.ndim(h) == 0
@@ -110,9 +120,9 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     else:
         h0, h1 = (h, h) if is_even else (h[..., -2], h[..., -1])
         # Integrates the parabola through the last three samples over the last interval.
-        a = (2 * h1**2 + 3 * h0 * h1) / (6 * (h1 + h0))
-        b = (h1**2 + 3 * h0 * h1) / (6 * h0)
-        c = h1**3 / (6 * h0 * (h0 + h1))
+        a = _quotient(2 * h1**2 + 3 * h0 * h1, 6 * (h1 + h0))
+        b = _quotient(h1**2 + 3 * h0 * h1, 6 * h0)
+        c = _quotient(h1**3, 6 * h0 * (h0 + h1))
         last = a * array[..., -1] + b * array[..., -2] - c * array[..., -3]
         made = _pairs(array[..., :-1], h if is_even else h[..., :-1]) + last
     return made

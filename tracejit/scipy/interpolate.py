@@ -23,7 +23,7 @@ from tracejit.numpy.manipulation import as_array, moveaxis
 from tracejit.numpy.selecting import take, where
 from tracejit.numpy.sorting import argsort, searchsorted
 from tracejit.trace.public import public
-from tracejit.trace.table import FUNCTIONS
+from tracejit.trace.table import FUNCTIONS, find_traced
 from tracejit.trace.tracer import Tracer
 
 __all__ = ["RegularGridInterpolator", "interp1d"]
@@ -35,7 +35,8 @@ def _floating(value: Any) -> Tracer:
 
 
 class RegularGridInterpolator:
-    """Values on a grid of any rank, interpolated: ``points`` a vector for each axis, rising.
+    """Values on a grid of any rank, interpolated: ``points`` a vector for each axis, rising, or
+    falling where they are known while tracing.
 
     ``values`` [n0, n1, ..., more] are real or complex; ``method`` is "linear" or "nearest". Beyond
     the grid the result is ``fill_value``, NaN with ``bounds_error``, and extrapolated where
@@ -50,10 +51,12 @@ class RegularGridInterpolator:
         method: str = "linear",
         bounds_error: bool = True,
         fill_value: Any = math.nan,
-        **options: Any,
+        *,
+        solver: Any = None,
+        solver_args: Any = None,
     ) -> None:
         _require_method("RegularGridInterpolator", method, ("linear", "nearest"))
-        self.grid, self.values = tuple(points), values
+        self.grid, self.values = _rising(tuple(points), values)
         self.method, self.bounds_error, self.fill_value = method, bounds_error, fill_value
         sizes = tuple(np.shape(axis)[0] for axis in self.grid)
         if np.shape(values)[: len(sizes)] != sizes:
@@ -74,6 +77,26 @@ class RegularGridInterpolator:
         chosen = self.method if method is None else method
         _require_method("RegularGridInterpolator", chosen, ("linear", "nearest"))
         return _on_grid(self.grid, self.values, xi, chosen, self.bounds_error, self.fill_value)
+
+
+def _rising(points: Sequence[Any], values: Any) -> tuple[tuple[Any, ...], Any]:
+    """The points and values, turned about along the axes whose points are known to fall.
+
+    Raises `AttributeValueError` for known points that neither rise nor fall.
+    """
+    made = list(points)
+    for axis, given in enumerate(points):
+        if find_traced([given]) is not None or np.ndim(given) != 1:
+            continue
+        steps = np.diff(np.asarray(given))
+        if steps.size and (steps < 0).all():
+            made[axis] = np.asarray(given)[::-1]
+            values = np.flip(values, axis)
+        elif not (steps > 0).all():
+            raise AttributeValueError(
+                f"RegularGridInterpolator: the points of axis {axis} must rise or fall strictly"
+            )
+    return tuple(made), values
 
 
 def _require_method(function: str, method: str, known: Sequence[str]) -> None:
@@ -140,16 +163,23 @@ class interp1d:
         self,
         x: Any,
         y: Any,
-        kind: str = "linear",
+        kind: str | int = "linear",
         axis: int = -1,
         copy: bool = True,
         bounds_error: bool | None = None,
         fill_value: Any = math.nan,
         assume_sorted: bool = False,
     ) -> None:
-        _require_method("interp1d", kind, _KINDS)
+        degrees: dict[Any, Any] = {0: "zero", 1: "slinear"}
+        name: str = degrees.get(kind, kind)
+        _require_method("interp1d", name, _KINDS)
         self.x, self.y, self.axis = x, y, axis
-        self._kind = {"zero": "previous", "slinear": "linear"}.get(kind, kind)
+        if bounds_error and isinstance(fill_value, str):
+            raise AttributeValueError(
+                "interp1d: bounds_error and fill_value='extrapolate' exclude each other"
+            )
+        self.kind = name
+        self._kind = {"zero": "previous", "slinear": "linear"}.get(name, name)
         self.bounds_error, self.fill_value, self._sorted = bounds_error, fill_value, assume_sorted
         place = canonical_axis("interp1d", axis, np.ndim(y))
         if np.ndim(x) != 1 or np.shape(y)[place] != np.shape(x)[0]:
@@ -169,6 +199,9 @@ class interp1d:
     def __call__(self, x: Any) -> Any:
         """The samples at ``x`` [...]: the shape of ``y`` with [...] in place of ``axis``."""
         fill = math.nan if self.bounds_error else self.fill_value
+        if isinstance(fill, str):
+            # There is no sample before the first, and none after the last.
+            fill = {"previous": (math.nan, None), "next": (None, math.nan)}.get(self.kind)
         return _on_line(self.x, self.y, x, self._kind, self.axis, fill, self._sorted)
 
 
@@ -200,9 +233,10 @@ def _on_line(
             "next": share > 0,
         }[kind]
         made = table[where(is_high, high, low)]
-    if not isinstance(fill, str):
-        below, above = fill if isinstance(fill, tuple) else (fill, fill)
+    below, above = fill if isinstance(fill, tuple) else (fill, fill)
+    if below is not None:
         made = where((at < line[0]).reshape(column), below, made)
+    if above is not None:
         made = where((at > line[-1]).reshape(column), above, made)
     made = where((at == at).reshape(column), made, math.nan).astype(table.dtype)
     made = made.reshape(*shape, *made.shape[1:])

@@ -63,6 +63,9 @@ def _mirrored(a: Tracer, lower: bool, conjugate: bool) -> Tracer:
     size = a.shape[-1]
     other = a.swapaxes(-1, -2).conj() if conjugate else a.swapaxes(-1, -2)
     made: Tracer = where(_triangle(size, lower), a, other)
+    if conjugate and a.element_type.is_complex:
+        # LAPACK takes the diagonal of a Hermitian matrix for real.
+        made = where(np.eye(size, dtype=bool), a.real.astype(a.dtype), made)
     return made
 
 
@@ -153,7 +156,9 @@ _HERMITIAN = ("her", "hermitian")
 _SYMMETRIC = ("sym", "symmetric")
 _POSITIVE = ("pos", "positive definite")
 _TRIANGLES = {"lower triangular": True, "upper triangular": False}
-_GENERAL = (None, "gen", "general", "diagonal", "tridiagonal", "banded")
+_GENERAL = (None, "gen", "general", "banded")
+_DIAGONALS = {"diagonal": 0, "tridiagonal": 1}
+"""How far from the diagonal elements of these matrices lie that are read."""
 
 
 @linear(scipy_linalg.solve)
@@ -170,8 +175,8 @@ def solve(
     """x with a x = b, or a^T x = b if ``transposed``; ``a`` [..., n, n], ``b`` [n] or [..., n, k].
 
     ``assume_a`` "sym", "her" and "pos" read one triangle, the lower one if ``lower``; "pos" solves
-    by Cholesky's factor, "lower triangular" and "upper triangular" by substitution. Raises
-    `AttributeValueError` for a name that SciPy lacks.
+    by Cholesky's factor, "lower triangular" and "upper triangular" by substitution; "diagonal" and
+    "tridiagonal" read those elements. Raises `AttributeValueError` for a name that SciPy lacks.
     """
     left, right, is_vector = _system("solve", a, b)
     if assume_a in _TRIANGLES:
@@ -181,7 +186,10 @@ def solve(
         left = left.swapaxes(-1, -2) if transposed else left
         factor = cho_factor(left, lower != transposed)
         return _vector_again(cho_solve(factor, right), is_vector)
-    if assume_a in _HERMITIAN + _SYMMETRIC:
+    if assume_a in _DIAGONALS:
+        far = abs(np.subtract.outer(np.arange(left.shape[-1]), np.arange(left.shape[-1])))
+        left = where(far <= _DIAGONALS[assume_a], left, 0).astype(left.dtype)
+    elif assume_a in _HERMITIAN + _SYMMETRIC:
         left = _mirrored(left, lower, assume_a in _HERMITIAN)
     elif assume_a not in _GENERAL:
         raise AttributeValueError(f"solve: {assume_a!r} is not a known structure of matrices")
@@ -282,14 +290,24 @@ def lu(
 
 @linear(scipy_linalg.eigh)
 def eigh(
-    a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = False, **options: Any
+    a: Any,
+    b: Any = None,
+    *,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    type: int = 1,
+    check_finite: bool = True,
+    subset_by_index: Any = None,
+    subset_by_value: Any = None,
+    driver: str | None = None,
 ) -> Any:
     """(w, v): the eigenvalues, ascending, and eigenvectors of Hermitian matrices; w alone.
 
     Raises `AttributeValueError` for a generalised problem (``b``) and for a subset of eigenvalues.
     """
-    odd = [name for name in ("subset_by_index", "subset_by_value") if options.get(name) is not None]
-    if b is not None or odd:
+    if b is not None or subset_by_index is not None or subset_by_value is not None:
         raise AttributeValueError("eigh: b and subsets of eigenvalues are not supported")
     side = "L" if lower else "U"
     return np_linalg.eigvalsh(a, side) if eigvals_only else tuple(np_linalg.eigh(a, side))
@@ -318,16 +336,32 @@ def norm(
 
 
 @linear(scipy_linalg.pinv)
-def pinv(a: Any, *, rtol: Any = None, check_finite: bool = True) -> Any:
-    """The pseudoinverse of matrices ``a`` [..., m, n]; singular values below ``rtol`` times the
-    greatest count as 0, by default those below max(m, n) times the type's epsilon.
+def pinv(
+    a: Any,
+    *,
+    atol: Any = None,
+    rtol: Any = None,
+    return_rank: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """The pseudoinverse of matrices ``a`` [..., m, n], and its rank with ``return_rank``.
+
+    Singular values up to ``atol``, by default 0, plus ``rtol`` times the greatest count as 0;
+    ``rtol`` is max(m, n) times the type's epsilon by default.
     """
     array = as_array(a)
     require_matrices("pinv", array, square=False)
     if rtol is None:
         dtype = array.dtype if array.dtype.kind in "fc" else np.float64
         rtol = max(array.shape[-2:]) * np.finfo(dtype).eps
-    return np_linalg.pinv(array, rtol)
+    if atol is None and not return_rank:
+        return np_linalg.pinv(array, rtol)
+    array = matrices_of("pinv", a)
+    u, s, vh = np_linalg.svd(array, False)
+    kept = s > (0 if atol is None else atol) + rtol * s.max(-1, keepdims=True, initial=0)
+    shares = where(kept, 1 / where(kept, s, 1), 0).astype(array.dtype)
+    made = ((u * shares[..., None, :]) @ vh).conj().swapaxes(-1, -2)
+    return (made, kept.sum(-1)) if return_rank else made
 
 
 @linear(scipy_linalg.qr)

@@ -61,7 +61,16 @@ def _image(function: str, input: Any, output: Any) -> tuple[Tracer, Any]:
     if output is not None and not isinstance(output, type | str | np.dtype):
         raise AttributeValueError(f"{function}: output must be a dtype; results are new arrays")
     result = array.dtype if output is None else np.dtype(output)
+    if array.element_type.is_complex and result.kind != "c":
+        raise AttributeValueError(f"{function}: output must be complex, as input; it is {result}")
     return array if array.element_type.is_inexact else array.astype(np.float64), result
+
+
+def _stored(made: Any, dtype: Any) -> Any:
+    """The result in its type; integers are cut off, and wrap around as in C."""
+    if dtype.kind in "iu" and dtype.itemsize < 8 and made.dtype.kind == "f":
+        made = made.astype(np.int64)
+    return made.astype(dtype)
 
 
 def _padded(
@@ -84,6 +93,8 @@ def _filtered(
 ) -> Any:
     """The correlation with a kernel of the same rank, whose centre is moved by ``origins``."""
     for axis, (size, origin) in enumerate(zip(kernel.shape, origins, strict=True)):
+        if not isinstance(origin, int | np.integer):
+            raise AttributeValueError(f"{function}: origin must be an integer, not {origin!r}")
         before = size // 2 + int(origin)
         if not 0 <= before < max(size, 1):
             raise AttributeValueError(f"{function}: origin {origin} lies outside of {size} weights")
@@ -91,12 +102,36 @@ def _filtered(
     return correlated(x, kernel.astype(x.dtype), [(0, 0)] * x.ndim)
 
 
-def _weights(function: str, x: Tracer, weights: Any) -> Tracer:
+def _of_one_kind(x: Tracer, dtype: Any, kernel: Tracer) -> tuple[Tracer, Any]:
+    """The image and the result's type: complex where the weights are."""
+    if not kernel.element_type.is_complex or dtype.kind == "c":
+        return x, dtype
+    result = np.result_type(dtype, np.complex64)
+    return x.astype(np.result_type(x.dtype, np.complex64)), result
+
+
+def _spread(
+    function: str, rank: int, weights: Any, origin: Any, axes: Any
+) -> tuple[Tracer, list[Any]]:
+    """The weights with a dimension for each of the image's, and as many origins."""
     kernel = as_array(weights)
-    if kernel.ndim != x.ndim:
+    chosen = axes_of(function, axes, rank)
+    if kernel.ndim != len(chosen):
         raise ShapeError(
-            f"{function}: weights must have the rank of input; {kernel.shape}, {x.shape}"
+            f"{function}: weights must have a dimension for each of {len(chosen)} axes; they are "
+            f"{kernel.shape}"
         )
+    moved = dict(zip(chosen, _per_axis(function, "origin", origin, len(chosen)), strict=True))
+    # The dimensions of weights stay in order, whatever that of the axes is, as in SciPy.
+    sizes = iter(kernel.shape)
+    shape = [next(sizes) if axis in moved else 1 for axis in range(rank)]
+    return kernel.reshape(shape), [moved.get(axis, 0) for axis in range(rank)]
+
+
+def _vector(function: str, weights: Any) -> Tracer:
+    kernel = as_array(weights)
+    if kernel.ndim != 1 or not kernel.size:
+        raise ShapeError(f"{function}: weights must be a vector, not {kernel.shape}")
     return kernel
 
 
@@ -108,18 +143,23 @@ def correlate(
     mode: Any = "reflect",
     cval: Any = 0.0,
     origin: Any = 0,
+    *,
+    axes: Any = None,
 ) -> Any:
-    """sum weights[k] input[i + k - size // 2 - origin], the shape of ``input``.
+    """sum conj(weights[k]) input[i + k - size // 2 - origin], the shape of ``input``.
 
-    ``weights`` has the rank of ``input``; ``mode``, for each axis or for all, says what lies beyond
-    the edges: reflect, mirror, nearest, wrap or constant (``cval``). ``output`` is the result's
-    dtype. Raises `ShapeError` for another rank, `AttributeValueError` for another mode.
+    ``weights`` has a dimension for each of ``axes``, by default all; ``mode``, for each axis or for
+    all, says what lies beyond the edges: reflect, mirror, nearest, wrap or constant (``cval``).
+    ``output`` is the result's dtype. Raises `ShapeError` for another rank, `AttributeValueError`
+    for another mode.
     """
     x, dtype = _image("correlate", input, output)
-    kernel = _weights("correlate", x, weights)
+    kernel, origins = _spread("correlate", x.ndim, weights, origin, axes)
+    x, dtype = _of_one_kind(x, dtype, kernel)
+    if not x.size:
+        return x.astype(dtype)
     modes = _per_axis("correlate", "mode", mode, x.ndim)
-    origins = _per_axis("correlate", "origin", origin, x.ndim)
-    return _filtered("correlate", x, kernel, modes, cval, origins).astype(dtype)
+    return _stored(_filtered("correlate", x, kernel.conj(), modes, cval, origins), dtype)
 
 
 @implements(scipy_ndimage.convolve)
@@ -130,12 +170,13 @@ def convolve(
     mode: Any = "reflect",
     cval: Any = 0.0,
     origin: Any = 0,
+    *,
+    axes: Any = None,
 ) -> Any:
-    """`correlate` with the weights in reverse order along each axis."""
-    kernel = as_array(weights)
-    origins = _per_axis("convolve", "origin", origin, kernel.ndim)
-    turned = [-o - (size % 2 == 0) for o, size in zip(origins, kernel.shape, strict=True)]
-    flipped = kernel[(slice(None, None, -1),) * kernel.ndim]
+    """The sum of `correlate` with the weights in reverse order along each axis."""
+    kernel, origins = _spread("convolve", np.ndim(input), weights, origin, axes)
+    turned = [-o - int(size % 2 == 0) for o, size in zip(origins, kernel.shape, strict=True)]
+    flipped = kernel[(slice(None, None, -1),) * kernel.ndim].conj()
     return correlate(input, flipped, output, mode, cval, turned)
 
 
@@ -146,7 +187,7 @@ def _along(x: Tracer, kernel: Any, axis: int, mode: str, cval: Any, origin: int)
     origins = [0] * x.ndim
     origins[axis] = origin
     modes = [mode] * x.ndim
-    return _filtered("correlate1d", x, as_array(kernel).reshape(sizes), modes, cval, origins)
+    return _filtered("correlate1d", x, kernel.reshape(sizes), modes, cval, origins)
 
 
 @implements(scipy_ndimage.correlate1d)
@@ -161,8 +202,12 @@ def correlate1d(
 ) -> Any:
     """`correlate` with a vector of weights along ``axis``."""
     x, dtype = _image("correlate1d", input, output)
+    kernel = _vector("correlate1d", weights)
+    x, dtype = _of_one_kind(x, dtype, kernel)
     position = canonical_axis("correlate1d", axis, x.ndim)
-    return _along(x, weights, position, mode, cval, origin).astype(dtype)
+    if not x.size:
+        return x.astype(dtype)
+    return _stored(_along(x, kernel.conj(), position, mode, cval, origin), dtype)
 
 
 @implements(scipy_ndimage.convolve1d)
@@ -176,9 +221,9 @@ def convolve1d(
     origin: int = 0,
 ) -> Any:
     """`convolve` with a vector of weights along ``axis``."""
-    kernel = as_array(weights)
-    turned = -origin - (kernel.size % 2 == 0)
-    return correlate1d(input, kernel[::-1], axis, output, mode, cval, turned)
+    kernel = _vector("convolve1d", weights)
+    turned = -origin - int(kernel.size % 2 == 0)
+    return correlate1d(input, kernel[::-1].conj(), axis, output, mode, cval, turned)
 
 
 def _gaussian(sigma: float, order: int, radius: int) -> Any:
@@ -251,7 +296,7 @@ def gaussian_filter(
             made = gaussian_filter1d(
                 made, width, axis, degree, output, one, cval, truncate, radius=size
             )
-    return made if output is None else made.astype(np.dtype(output))
+    return made if output is None else _stored(made, np.dtype(output))
 
 
 @implements(scipy_ndimage.uniform_filter)
@@ -265,20 +310,36 @@ def uniform_filter(
     *,
     axes: Any = None,
 ) -> Any:
-    """The means over windows of ``size`` elements along each of ``axes``; floating images.
+    """The means over windows of ``size`` elements along each of ``axes``.
 
     Raises `ShapeError` for another number of sizes, `AttributeValueError` for another mode.
     """
     made, dtype = _image("uniform_filter", input, output)
+    working = made.dtype
+    if not made.size:
+        return made.astype(dtype)
     chosen = axes_of("uniform_filter", axes, made.ndim)
     each = [
         _per_axis("uniform_filter", name, given, len(chosen))
         for name, given in (("size", size), ("mode", mode), ("origin", origin))
     ]
     for axis, count, one, moved in zip(chosen, *each, strict=True):
-        kernel = np.full(int(count), 1 / int(count))
-        made = _along(made, kernel, axis, one, cval, moved).astype(dtype)
-    return made
+        if int(count) > 1:
+            # The mean of integers is cut off: a sum of exact terms, divided once.
+            sums = _along(made, as_array(np.ones(int(count))), axis, one, cval, moved)
+            made = _stored(sums / int(count), dtype).astype(working)
+    return _stored(made, dtype)
+
+
+def _folded(at: Any, size: int, mode: str) -> Any:
+    """A coordinate mirrored into the image, to be rounded."""
+    period = max(2 * (size - 1) if mode == "mirror" else 2 * size, 1)
+    place = at % period
+    if mode == "mirror":
+        # SciPy turns about at the last element to the left, and half of one further to the right.
+        is_turned = (place >= size) | ((at < 0) & (place > size - 1))
+        return where(is_turned, period - place, place)
+    return where(place >= size, period - 1 - place, place)
 
 
 def _place(index: Any, size: int, mode: str) -> Any:
@@ -311,12 +372,16 @@ def map_coordinates(
     gives ``cval`` outside of the image. Raises `AttributeValueError` for another order or mode,
     `ShapeError` unless there is one coordinate for each dimension.
     """
+    if isinstance(cval, complex) and np.dtype(as_array(input).dtype).kind != "c":
+        raise AttributeValueError(f"map_coordinates: cval must be real, as input; it is {cval}")
     if order not in (0, 1):
         raise AttributeValueError(f"map_coordinates: order must be 0 or 1, not {order}")
     if mode not in _PADDING:
         raise AttributeValueError(f"map_coordinates: mode must be one of {', '.join(_PADDING)}")
     x, dtype = _image("map_coordinates", input, output)
     places = as_array(coordinates)
+    if places.element_type.is_complex:
+        raise AttributeValueError("map_coordinates: coordinates must be real numbers")
     places = places if places.element_type.is_floating else places.astype(np.float64)
     if not places.ndim or places.shape[0] != x.ndim:
         raise ShapeError(
@@ -327,7 +392,12 @@ def map_coordinates(
     for axis, size in enumerate(x.shape):
         at = places[axis]
         if mode == "wrap":
-            at = at % (size - 1) if size > 1 else at * 0
+            # Whole turns to the left of the first element end at the last one.
+            turned = at % (size - 1) if size > 1 else at * 0
+            is_last = (turned == 0) & ((at < 0) | (at == size - 1))
+            at = where(is_last, size - 1.0, turned).astype(at.dtype)
+        if order == 0 and mode in ("reflect", "grid-mirror", "mirror"):
+            at = _folded(at, size, mode)
         if mode == "constant":
             inside = inside & (at >= 0) & (at <= size - 1)
         low = np.floor(at + 0.5 if order == 0 else at)
@@ -347,4 +417,4 @@ def map_coordinates(
     made = made if inside is True else where(inside, made, cval)
     if dtype.kind in "iu":
         made = where(made > 0, np.floor(made + 0.5), np.ceil(made - 0.5))
-    return made.astype(dtype)
+    return _stored(made, dtype)

@@ -8,7 +8,7 @@ floating or complex numbers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,14 +78,21 @@ def _cut(
     return whole[tuple(index)]
 
 
-def _convolved(function: str, first: Tracer, second: Tracer, mode: str) -> Any:
+def _convolved(
+    function: str, first: Tracer, second: Tracer, mode: str, beyond: Mapping[str, Any] | None = None
+) -> Any:
+    """The convolution; ``beyond`` are the options of `numpy.pad` for the edges, by default 0."""
     if not first.ndim:
         return first * second
-    if not first.size or not second.size:
-        return as_array(np.zeros(0, first.dtype))
     kernel = second[(slice(None, None, -1),) * second.ndim]
     widths = [(size - 1, size - 1) for size in kernel.shape]
-    whole = correlated(first, kernel, widths)
+    if not first.size or not second.size:
+        sizes = [max(n + k - 1, 0) for n, k in zip(first.shape, second.shape, strict=True)]
+        whole = as_array(np.zeros(sizes, first.dtype))
+    elif beyond is None:
+        whole = correlated(first, kernel, widths)
+    else:
+        whole = correlated(pad(first, widths, **beyond), kernel, [(0, 0)] * first.ndim)
     return _cut(function, whole, first, second, mode, range(first.ndim))
 
 
@@ -116,34 +123,54 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
     return convolve(first, _reversed(second), mode, method)
 
 
-def _plane(function: str, in1: Any, in2: Any, boundary: str, fillvalue: Any) -> None:
-    if as_array(in1).ndim != 2 or as_array(in2).ndim != 2:
-        raise ShapeError(f"{function}: in1 and in2 must have two dimensions")
-    if boundary != "fill" or not isinstance(fillvalue, int | float) or fillvalue:
-        raise AttributeValueError(f"{function}: only boundary='fill' with zeros is supported")
+_BOUNDARIES = {"wrap": "wrap", "circular": "wrap", "symm": "symmetric", "symmetric": "symmetric"}
+_BOUNDARIES |= {"fill": "constant", "pad": "constant"}
+
+
+def _plane(
+    function: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue: Any
+) -> tuple[Tracer, Tracer, dict[str, Any]]:
+    """Two matrices of one type, and the options of `numpy.pad` for what lies around the first."""
+    first, second = _pair(function, in1, in2, mode)
+    if first.ndim != 2:
+        raise ShapeError(f"{function}: in1 and in2 must have two dimensions, not {first.ndim}")
+    if boundary not in _BOUNDARIES:
+        raise AttributeValueError(
+            f"{function}: boundary must be fill, wrap or symm, not {boundary!r}"
+        )
+    kind = _BOUNDARIES[boundary]
+    if kind != "constant":
+        return first, second, {"mode": kind}
+    if np.size(fillvalue) != 1:
+        raise AttributeValueError(f"{function}: fillvalue must be one number, not {fillvalue!r}")
+    value = as_array(fillvalue).reshape(()).astype(first.dtype)
+    return first, second, {"mode": kind, "constant_values": value}
 
 
 @implements(scipy_signal.convolve2d)
 def convolve2d(
     in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0
 ) -> Any:
-    """`convolve` of two matrices; zeros lie around them. Raises for other boundaries."""
-    _plane("convolve2d", in1, in2, boundary, fillvalue)
-    return convolve(in1, in2, mode)
+    """`convolve` of two matrices; ``boundary`` fill (``fillvalue``), wrap or symm says what lies
+    around the first. Raises `AttributeValueError` for others.
+    """
+    first, second, beyond = _plane("convolve2d", in1, in2, mode, boundary, fillvalue)
+    return _convolved("convolve2d", first, second, mode, beyond)
 
 
 @implements(scipy_signal.correlate2d)
 def correlate2d(
     in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0
 ) -> Any:
-    """`correlate` of two matrices; zeros lie around them. Raises for other boundaries."""
-    _plane("correlate2d", in1, in2, boundary, fillvalue)
+    """`correlate` of two matrices; ``boundary`` is that of `convolve2d`."""
+    first, second, beyond = _plane("correlate2d", in1, in2, mode, boundary, fillvalue)
+    turned = _reversed(second)
     if mode != "same":
-        return correlate(in1, in2, mode)
+        return _convolved("correlate2d", first, turned, mode, beyond)
     # With an even number of middle elements, the other one than `correlate`'s.
-    whole = correlate(in1, in2)
-    starts = [size // 2 for size in np.shape(in2)]
-    rows, columns = (slice(s, s + n) for s, n in zip(starts, np.shape(in1), strict=True))
+    whole = _convolved("correlate2d", first, turned, "full", beyond)
+    starts = [size // 2 for size in second.shape]
+    rows, columns = (slice(s, s + n) for s, n in zip(starts, first.shape, strict=True))
     return whole[rows, columns]
 
 
@@ -156,6 +183,8 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
     first, second = _pair("fftconvolve", in1, in2, mode)
     if not first.ndim:
         return first * second
+    if not first.size or not second.size:
+        return as_array(np.zeros(0))
     dtype = first.dtype if first.element_type.is_inexact else np.dtype(np.float64)
     chosen = axes_of("fftconvolve", axes, first.ndim)
     chosen = tuple(a for a in chosen if first.shape[a] != 1 and second.shape[a] != 1)
@@ -228,7 +257,7 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 
 @implements(scipy_signal.sosfilt)
 def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
-    """``x`` filtered along ``axis`` by sections of second order, ``sos`` [n, 6].
+    """``x`` filtered along ``axis`` by sections of second order, ``sos`` [n, 6], scaled to a0 = 1.
 
     With ``zi`` [n, ..., 2, ...], the sections' states with 2 at ``axis`` of ``x``, the result is
     (y, zf) with the states at the end. Raises `ShapeError` for sections and states of other shapes.
@@ -237,6 +266,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     sections, array = given[:2]
     if sections.ndim != 2 or sections.shape[1] != 6:
         raise ShapeError(f"sosfilt: sos must be [n, 6], not {sections.shape}")
+    sections = sections / sections[:, 3:4]
     position = canonical_axis("sosfilt", axis, array.ndim)
     moved = moveaxis(array, position, 0)
     count = sections.shape[0]

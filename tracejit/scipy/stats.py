@@ -18,14 +18,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.stats as scipy_stats
 
-from tracejit.errors import ArgumentError
+from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.numpy.manipulation import as_array
 from tracejit.numpy.selecting import where
 from tracejit.scipy import special
 from tracejit.trace.convert import operand
 from tracejit.trace.promotion import result_dtype
 from tracejit.trace.public import public
-from tracejit.trace.table import FUNCTIONS
+from tracejit.trace.table import FUNCTIONS, find_traced
 from tracejit.trace.tracer import Tracer
 
 __all__ = [
@@ -48,13 +48,15 @@ Support = Callable[..., Any]
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """A distribution by the formulas of its standard form, for loc 0 and scale 1.
+    """SciPy's distribution ``like``, by the formulas of its standard form, for loc 0 and scale 1.
 
     The formulas take x inside of the support and the shape parameters, of one floating type;
     ``support`` says which x lie there, ``valid`` which parameters there are. Where x lies outside,
-    formulas get ``inside``.
+    formulas get ``inside``. ``log_lower`` and ``log_upper`` are the logarithms of ``lower`` and
+    ``upper``, where those vanish too early; ``quantile`` is the inverse of ``lower``.
     """
 
+    like: Any
     name: str
     shapes: tuple[str, ...]
     log_density: Formula
@@ -64,6 +66,9 @@ class Distribution:
     valid: Support = lambda *shapes: True
     inside: float = 0.5
     is_discrete: bool = False
+    log_lower: Formula | None = None
+    log_upper: Formula | None = None
+    quantile: Formula | None = None
     pdf: ClassVar[Callable[..., Any]]
     logpdf: ClassVar[Callable[..., Any]]
     pmf: ClassVar[Callable[..., Any]]
@@ -79,12 +84,36 @@ class Distribution:
             density: lambda s: np.exp(self._log_density(s)),
             f"log{density}": self._log_density,
             "cdf": lambda s: self._integral(s, self.lower, 0.0),
-            "logcdf": lambda s: np.log(self._integral(s, self.lower, 0.0)),
+            "logcdf": lambda s: self._log_integral(s, self.lower, self.log_lower, 0.0),
             "sf": lambda s: self._integral(s, self.upper, 1.0),
-            "logsf": lambda s: np.log(self._integral(s, self.upper, 1.0)),
+            "logsf": lambda s: self._log_integral(s, self.upper, self.log_upper, 1.0),
         }
+        if self.quantile is not None:
+            made |= {"ppf": self._at_probability, "isf": self._at_probability}
         for method, formula in made.items():
             object.__setattr__(self, method, self._method(method, formula))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Frozen:
+        """The distribution with these shape parameters, loc and scale, as in SciPy."""
+        return Frozen(self, args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        """SciPy's own method, for numbers that are known; others cannot be traced."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        method = getattr(self.like, name)
+        if not callable(method):
+            return method
+
+        def known(*args: Any, **kwargs: Any) -> Any:
+            if find_traced((args, kwargs)) is not None:
+                raise UnsupportedError(
+                    f"scipy.stats.{self.name}.{name}: cannot be traced; call it on NumPy arrays "
+                    f"outside of the traced function, or through tj.pure_callback"
+                )
+            return method(*args, **kwargs)
+
+        return known
 
     def _method(self, method: str, formula: Callable[[_Standard], Any]) -> Callable[..., Any]:
         names = ["k" if self.is_discrete else "x", *self.shapes, "loc"]
@@ -101,7 +130,10 @@ class Distribution:
                 )
             values = [given[names[0]], given.get("loc", 0), given.get("scale", 1)]
             values += [given[name] for name in self.shapes]
-            x, loc, scale, *shapes = _floats(values)
+            x, loc, scale, *shapes = _floats(f"{self.name}.{method}", values)
+            if method in ("ppf", "isf"):
+                chance = 1 - x if method == "isf" else x
+                return formula(self._standard(chance, shapes, scale)) * scale + loc
             return formula(self._standard((x - loc) / scale, shapes, scale))
 
         record.__name__ = record.__qualname__ = f"{self.name}.{method}"
@@ -120,6 +152,23 @@ class Distribution:
         made = self.log_density(at, *s.shapes) - np.log(s.scale)
         return where(s.valid, where(inside, made, -math.inf), math.nan).astype(s.x.dtype)
 
+    def _log_integral(
+        self, s: _Standard, formula: Formula, logarithm: Formula | None, before: float
+    ) -> Any:
+        if logarithm is None:
+            return np.log(self._integral(s, formula, before))
+        inside = self.support(s.x, *s.shapes) & s.valid
+        at = where(inside, s.x, self.inside).astype(s.x.dtype)
+        is_one = (s.x > self.inside) == (before == 0)
+        made = where(inside, logarithm(at, *s.shapes), where(is_one, 0.0, -math.inf))
+        return where(s.valid, made, math.nan).astype(s.x.dtype)
+
+    def _at_probability(self, s: _Standard) -> Any:
+        assert self.quantile is not None, "ppf is a method where there is a formula"
+        inside = (s.x >= 0) & (s.x <= 1) & s.valid
+        at = where(inside, s.x, 0.5).astype(s.x.dtype)
+        return where(inside, self.quantile(at, *s.shapes), math.nan).astype(s.x.dtype)
+
     def _integral(self, s: _Standard, formula: Formula, before: float) -> Any:
         x = np.floor(s.x) if self.is_discrete else s.x
         inside = self.support(x, *s.shapes) & s.valid
@@ -127,6 +176,27 @@ class Distribution:
         outside = where(x > self.inside, 1 - before, before)
         made = where(inside, formula(at, *s.shapes), outside)
         return where(s.valid, made, math.nan).astype(s.x.dtype)
+
+
+class Frozen:
+    """A distribution with known or traced parameters: ``norm(loc=m, scale=s).logpdf(x)``."""
+
+    def __init__(self, dist: Distribution, args: tuple[Any, ...], kwds: dict[str, Any]) -> None:
+        self.dist, self.args, self.kwds = dist, args, kwds
+
+    @classmethod
+    def of_scipy(cls, made: Any) -> Any:
+        """The same as an object that SciPy made; that itself for distributions not here."""
+        known = globals().get(made.dist.name) if made.dist.name in __all__ else None
+        return made if known is None else cls(known, made.args, made.kwds)
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.dist, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return method(*args, *self.args, **self.kwds, **kwargs)
+
+        return call if callable(method) else method
 
 
 class _Standard(NamedTuple):
@@ -138,9 +208,12 @@ class _Standard(NamedTuple):
     valid: Any
 
 
-def _floats(values: Sequence[Any]) -> list[Tracer]:
-    """Arrays of one floating type."""
+def _floats(function: str, values: Sequence[Any]) -> list[Tracer]:
+    """Arrays of one floating type. Raises `ArgumentError` for other than real numbers."""
     arrays = [as_array(value) for value in values]
+    odd = [a for a in arrays if a.element_type.is_complex]
+    if odd:
+        raise ArgumentError(f"{function}: takes real numbers, not {odd[0].dtype}")
     given = [operand(value) for value in values]
     strong = [o.type for o in given if not o.is_weak and o.element_type.is_floating]
     dtype = result_dtype(strong or [np.dtype(np.float64)])
@@ -158,8 +231,8 @@ def _define(
 ) -> Distribution:
     """The distribution that records SciPy's ``like``."""
     names = tuple(shapes.split())
-    made = Distribution(like.name, names, log_density, lower, upper, support, **options)
-    FUNCTIONS[like] = made  # type: ignore[assignment]
+    made = Distribution(like, like.name, names, log_density, lower, upper, support, **options)
+    FUNCTIONS[like] = made
     return made
 
 
@@ -178,6 +251,12 @@ def _positive(*shapes: Any) -> Any:
     return holds
 
 
+def _laplace_tail(x: Any) -> Any:
+    """The logarithm of the probability beyond x."""
+    below = np.log1p(-0.5 * np.exp(-abs(x)))
+    return where(x > 0, -abs(x) - math.log(2), below)
+
+
 _LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
 
 norm = _define(
@@ -187,6 +266,9 @@ norm = _define(
     special.ndtr,
     lambda x: special.ndtr(-x),
     _everywhere,
+    log_lower=special.log_ndtr,
+    log_upper=lambda x: special.log_ndtr(-x),
+    quantile=special.ndtri,
 )
 logistic = _define(
     scipy_stats.logistic,
@@ -195,6 +277,9 @@ logistic = _define(
     special.expit,
     lambda x: special.expit(-x),
     _everywhere,
+    log_lower=special.log_expit,
+    log_upper=lambda x: special.log_expit(-x),
+    quantile=special.logit,
 )
 laplace = _define(
     scipy_stats.laplace,
@@ -203,6 +288,8 @@ laplace = _define(
     lambda x: where(x > 0, 1 - 0.5 * np.exp(-abs(x)), 0.5 * np.exp(-abs(x))),
     lambda x: where(x > 0, 0.5 * np.exp(-abs(x)), 1 - 0.5 * np.exp(-abs(x))),
     _everywhere,
+    log_lower=lambda x: _laplace_tail(-x),
+    log_upper=lambda x: _laplace_tail(x),
 )
 cauchy = _define(
     scipy_stats.cauchy,
@@ -219,6 +306,9 @@ expon = _define(
     lambda x: -np.expm1(-x),
     lambda x: np.exp(-x),
     _from_zero,
+    log_lower=lambda x: where(x > math.log(2), np.log1p(-np.exp(-x)), np.log(-np.expm1(-x))),
+    log_upper=lambda x: -x,
+    quantile=lambda p: -np.log1p(-p),
 )
 uniform = _define(
     scipy_stats.uniform,
@@ -227,6 +317,7 @@ uniform = _define(
     lambda x: x,
     lambda x: 1 - x,
     lambda x: (x >= 0) & (x <= 1),
+    quantile=lambda p: p,
 )
 gamma = _define(
     scipy_stats.gamma,
@@ -263,25 +354,34 @@ beta = _define(
 
 
 def _t_tail(x: Any, df: Any) -> Any:
-    """The probability beyond |x|, on both sides."""
-    square = x * x
-    return special.betainc(df * 0.5, 0.5, df / (df + square))
+    """The probability beyond |x|, on both sides; the normal distribution's for an infinite df."""
+    finite = where(df < math.inf, df, 1.0).astype(df.dtype)
+    tail = special.betainc(finite * 0.5, 0.5, finite / (finite + x * x))
+    return where(df < math.inf, tail, 2 * special.ndtr(-abs(x)))
+
+
+def _t_log_density(x: Any, df: Any) -> Any:
+    finite = where(df < math.inf, df, 1.0).astype(df.dtype)
+    made = (
+        special.gammaln((finite + 1) * 0.5)
+        - special.gammaln(finite * 0.5)
+        - 0.5 * np.log(finite * math.pi)
+        - (finite + 1) * 0.5 * np.log1p(x * x / finite)
+    )
+    return where(df < math.inf, made, -x * x * 0.5 - _LOG_ROOT_2_PI)
 
 
 t = _define(
     scipy_stats.t,
     "df",
-    lambda x, df: (
-        special.gammaln((df + 1) * 0.5)
-        - special.gammaln(df * 0.5)
-        - 0.5 * np.log(df * math.pi)
-        - (df + 1) * 0.5 * np.log1p(x * x / df)
-    ),
+    _t_log_density,
     lambda x, df: where(x > 0, 1 - 0.5 * _t_tail(x, df), 0.5 * _t_tail(x, df)),
     lambda x, df: where(x > 0, 0.5 * _t_tail(x, df), 1 - 0.5 * _t_tail(x, df)),
     _everywhere,
     valid=_positive,
 )
+for _made in (scipy_stats.norm(), scipy_stats.poisson(1)):
+    FUNCTIONS[type(_made)] = Frozen
 poisson = _define(
     scipy_stats.poisson,
     "mu",

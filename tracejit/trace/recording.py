@@ -304,10 +304,11 @@ def copied(function: FunctionType, cells: dict[int, CellType] | None = None) -> 
         function.__code__,
         recording_globals(function.__globals__),
         function.__name__,
-        function.__defaults__,
+        function.__defaults__ and tuple(map(substitute, function.__defaults__)),
         tuple(_seen(cell, replaced) for cell in function.__closure__ or ()),
     )
-    copy.__kwdefaults__ = function.__kwdefaults__
+    keywords = function.__kwdefaults__
+    copy.__kwdefaults__ = keywords and {name: substitute(v) for name, v in keywords.items()}
     copy.__qualname__ = function.__qualname__
     copy.__dict__.update(function.__dict__)
     return copy
