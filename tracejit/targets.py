@@ -61,11 +61,37 @@ class CustomOp(Protocol):
     def function_of(self, instruction: Instruction, /) -> DeviceFunction | None:
         """What is called with arrays of a GPU for a call; None where arrays of the host are."""
 
+    def host_call_of(self, instruction: Instruction, /) -> HostCall | None:
+        """A function of NumPy's arrays that computes a call; None where something else does."""
+
     def batching_of(self, instruction: Instruction, /) -> Function | None:
         """From the size of a batch and batched operands to batched results; None without one."""
 
     def expansion_of(self, instruction: Instruction, device: str, /) -> Computation | None:
         """The computation that a call means, or None where only a function knows."""
+
+
+class HostCall(Protocol):
+    """A function of NumPy's arrays, bound to the attributes and shapes of a call.
+
+    ``is_current`` is whether it is still what is registered, ``borrows`` whether it may be given
+    memory that changes after the call.
+    """
+
+    @property
+    def is_current(self) -> bool: ...
+
+    @property
+    def borrows(self) -> bool: ...
+
+    def into(
+        self,
+        operands: Sequence[np.ndarray],
+        targets: Sequence[np.ndarray],
+        source: Source | None = None,
+        /,
+    ) -> None:
+        """Writes the results of ``operands`` to ``targets``."""
 
 
 @dataclass(frozen=True)
@@ -334,6 +360,12 @@ def native_function(name: str) -> NativeFunction | None:
     """The compiled library's function that is registered for ``name``; None without one."""
     target = _targets.get(name)
     return None if target is None else target.native
+
+
+def op_of(instruction: Instruction) -> CustomOp | None:
+    """The op of a user's that a custom call is of; None for another target."""
+    target = _targets.get(instruction.attributes["custom_call_target"])
+    return None if target is None else target.op
 
 
 def kernel_for(instruction: Instruction, device: str = "CPU") -> Any:

@@ -14,8 +14,11 @@ from tests.transforms.test_callbacks import plain
 from tracejit.custom_ops import (
     Op,
     OpKernelContext,
+    batching,
     get_op,
+    gradient,
     kernel,
+    kernel_labels,
     merged_shape,
     register_op,
     unchanged_shape,
@@ -312,3 +315,101 @@ def test_traced_attributes_are_refused() -> None:
     op.set_shape_fn(unchanged_shape)
     with pytest.raises(ConcretizationError, match=r"Attribute: attribute 'n': .* argument n of"):
         tj.jit(lambda x, n: op(x, n))(X, 1)
+
+
+def _squaring(name: str) -> Op:
+    op = register_op(name).input("x: double").output("y: double")
+    return op.set_shape_fn(unchanged_shape)
+
+
+def test_results_are_written_in_place() -> None:
+    op, seen = _squaring("InPlace"), []
+
+    @kernel(op, borrows_inputs=True)
+    def in_place(x: Any, *, out: Any) -> None:
+        seen.append((x.__array_interface__["data"], out.flags.owndata))
+        np.multiply(x, x, out=out)
+
+    x = np.arange(4.0)
+    assert op(x).tolist() == tj.jit(op)(x).tolist() == [0, 1, 4, 9]
+    assert op(x).tolist() == [0, 1, 4, 9]
+    address, is_read_only = seen[1][0]
+    assert is_read_only
+    assert address == x.ctypes.data
+    assert not seen[1][1]
+
+
+def test_lent_inputs_are_not_kept_or_written() -> None:
+    kept: list[Any] = []
+    op, other = _squaring("Keeping"), _squaring("Writing")
+
+    @kernel(op, borrows_inputs=True)
+    def keeping(x: Any) -> Any:
+        kept.append(x[1:])
+        return x * x
+
+    @kernel(other, borrows_inputs=True)
+    def writing(x: Any) -> Any:
+        x *= x
+        return x
+
+    with pytest.raises(ArgumentError, match="Keeping: the kernel for CPU keeps input 0"):
+        tj.jit(op)(np.arange(4.0))
+    with pytest.raises(ValueError, match="read-only"):
+        tj.jit(other)(np.arange(4.0))
+
+
+def test_inputs_that_are_copied_may_be_kept_and_written() -> None:
+    kept: list[Any] = []
+    op = _squaring("Greedy")
+
+    @kernel(op)
+    def greedy(x: Any) -> Any:
+        kept.append(x)
+        x *= x
+        return x
+
+    x = np.arange(4.0)
+    for call in (op, op, tj.jit(op)):
+        assert call(x).tolist() == [0, 1, 4, 9]
+        kept[-1][...] = 7
+    assert x.tolist() == [0, 1, 2, 3]
+
+
+def test_priorities_and_labels() -> None:
+    op = _squaring("Ranked")
+    for number, options in enumerate([{}, {"priority": 2}, {"label": "slow"}]):
+        kernel(op, **options)(lambda x, n=number: x + n)  # type: ignore[arg-type]
+    kernel(op, form="tracejit")(lambda x: x + 10)
+    x = np.zeros(1)
+    assert (op(x), tj.jit(op)(x)) == (1, 1)
+    with kernel_labels({"Ranked": "slow"}):
+        labelled = tj.jit(lambda x: op(x) + 0)
+        assert (op(x), labelled(x)) == (2, 2)
+    assert (op(x), labelled(x)) == (1, 2)
+    with kernel_labels({"Ranked": "slow"}):
+        text = tj.jit(lambda x: op(x)).lower(x).as_text()
+    assert tj.compile(tj.hlo.parse(text))(x) == 2
+    with (
+        kernel_labels({"Ranked": "none"}),
+        pytest.raises(UnsupportedError, match="no kernel on CPU for label='none'"),
+    ):
+        op(x)
+
+
+def test_replacing() -> None:
+    op = _squaring("Replaced")
+    kernel(op)(lambda x: x)
+    x = np.ones(2)
+    compiled = tj.jit(op)
+    assert (op(x) == compiled(x)).all()
+    with pytest.raises(ArgumentError, match="has a kernel"):
+        kernel(op)(lambda x: 2 * x)
+    kernel(op, replace=True)(lambda x: 3 * x)
+    assert op(x).tolist() == compiled(x).tolist() == [3, 3]
+    for register in (gradient, batching):
+        given: Any = register
+        given(op)(lambda *args: [args[-1]])
+        with pytest.raises(ArgumentError, match="already"):
+            given(op)(lambda *args: None)
+        given(op, replace=True)(lambda *args: None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import keyword
 import re
 import statistics
 import time
@@ -103,5 +104,6 @@ def _to_c(arguments: argparse.Namespace) -> None:
     module = read_module(arguments.file)
     output = arguments.output
     stem = module.name if output in (None, "-") else Path(output).stem
-    name = arguments.name or re.sub(r"[^A-Za-z0-9_]", "_", stem).strip("_") or "program"
+    own = re.sub(r"[^A-Za-z0-9_]", "_", stem).strip("_")
+    name = arguments.name or ("program" if not own or keyword.iskeyword(own) else own)
     write(to_c(of_module(module), name), output)

@@ -17,10 +17,11 @@ from tracejit.api import compile
 from tracejit.backends.numpy.interpreter import evaluate
 from tracejit.cuda.kernels import CudaKernel
 from tracejit.custom_ops import running
+from tracejit.custom_ops.configured import ConfiguredCall
 from tracejit.custom_ops.definition import Definition
-from tracejit.custom_ops.kernels import Kernel, select
+from tracejit.custom_ops.kernels import Kernel, fitting, select
 from tracejit.custom_ops.shape_inference import Sizes, infer
-from tracejit.custom_ops.values import encode
+from tracejit.custom_ops.values import decode, encode
 from tracejit.errors import ArgumentError, ShapeError
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import parameter, tuple_
@@ -36,6 +37,9 @@ HOST_FORMS = ("numpy", "tracejit", "tir")
 """What the host calls with arrays of its own, best first."""
 
 
+_MOST_CONFIGURED = 256
+
+
 class Implementations:
     """The kernels of an op, and the instances that calls so far have constructed."""
 
@@ -46,17 +50,18 @@ class Implementations:
         self._instances: dict[tuple[Kernel, str], Any] = {}
         self._expansions: dict[tuple[Any, ...], Computation] = {}
         self._programs: dict[tuple[Any, ...], Callable[..., Any]] = {}
+        self._configured: dict[tuple[Any, ...], ConfiguredCall] = {}
 
-    def add(self, kernel: Kernel) -> None:
+    def add(self, kernel: Kernel, replace: bool = False) -> None:
         """Enters a kernel, replacing those that the same line, or a notebook's cell, entered
-        before.
+        before; with ``replace`` others too.
 
         Raises `ArgumentError` when a call would have two.
         """
         name = self.definition.name
         replaced = [other for other in self.kernels if kernel.overlaps(other)]
         for other in replaced:
-            if not is_entered_again(other.source, kernel.source):
+            if not replace and not is_entered_again(other.source, kernel.source):
                 raise ArgumentError(
                     f"kernel: {name} has a kernel of form {kernel.form!r} on {other} already; "
                     f"a call may want that one and the one on {kernel}"
@@ -67,6 +72,7 @@ class Implementations:
             self.kernels = [*(k for k in self.kernels if k not in replaced), kernel]
             self._expansions.clear()
             self._programs.clear()
+            self._configured.clear()
 
     @contextmanager
     def only(self, form: str) -> Iterator[None]:
@@ -131,10 +137,8 @@ class Implementations:
         device = self._device_for(attrs, device_of_kernels(), HOST_FORMS)
         kernel = select(self.definition, self.kernels, attrs, HOST_FORMS, device, source)
         if kernel.form == "numpy":
-            with running.named(self.definition.name, source):
-                sizes = infer(self.definition, attrs, [array.shape for array in arrays])
-                instance = self._instance(kernel, attrs) if kernel.is_class else None
-                return running.run_numpy(kernel, instance, self.definition, attrs, arrays, sizes)
+            call = self._configure(kernel, attrs, [array.shape for array in arrays], source)
+            return call(arrays, source=source)
         shapes = [shape_of(array) for array in arrays]
         if kernel.form == "tracejit":
             expansion = self.expansion(attrs, shapes)
@@ -143,6 +147,40 @@ class Implementations:
         else:
             made = self._program(attrs, shapes)(*arrays)
         return list(made) if isinstance(made, tuple) else [made]
+
+    def configured(
+        self, text: str, shapes: Sequence[tuple[int, ...]], source: Source | None = None
+    ) -> ConfiguredCall | None:
+        """The NumPy kernel of calls with attributes as ``text`` on arrays of these sizes.
+
+        None where kernels of another form run. Kernels and shape functions are asked once.
+        """
+        key = (text, *shapes)
+        found = self._configured.get(key)
+        if found is None:
+            attrs = decode(self.definition, text)
+            device = self._device_for(attrs, device_of_kernels(), HOST_FORMS)
+            kernel = select(self.definition, self.kernels, attrs, HOST_FORMS, device, source)
+            if kernel.form != "numpy" or device != "CPU":
+                return None
+            found = self._configure(kernel, attrs, shapes, source)
+            if len(self._configured) >= _MOST_CONFIGURED:
+                self._configured.clear()
+            if found.is_current:
+                self._configured[key] = found
+        return found
+
+    def _configure(
+        self,
+        kernel: Kernel,
+        attrs: Mapping[str, Any],
+        shapes: Sequence[tuple[int, ...]],
+        source: Source | None,
+    ) -> ConfiguredCall:
+        with running.named(self.definition.name, source):
+            sizes = infer(self.definition, attrs, shapes)
+            instance = self._instance(kernel, attrs) if kernel.is_class else None
+        return ConfiguredCall(self, kernel, instance, attrs, sizes)
 
     def _instance(self, kernel: Kernel, attrs: Mapping[str, Any]) -> Any:
         key = (kernel, encode(self.definition, attrs))
@@ -225,9 +263,9 @@ class Implementations:
     ) -> Computation | None:
         """What a traced kernel records for arrays of these shapes; None where there is none."""
         device = self._device_for(attrs, device, COMPILED_FORMS)
-        fitting = (k for k in self.kernels if k.form == "tracejit" and k.device == device)
-        kernel = next((k for k in fitting if k.fits(attrs)), None)
-        if kernel is None:
+        found = fitting(self.kernels, attrs, COMPILED_FORMS, device)
+        kernel = next((k for k in found if k.form == "tracejit"), None)
+        if kernel is None or kernel.priority < found[0].priority:
             return None
         key = (kernel, encode(self.definition, attrs), *shapes)
         with self._lock:

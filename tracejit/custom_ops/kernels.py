@@ -21,6 +21,12 @@ from tracejit.sources import Source
 
 DEVICES = ("CPU", "GPU")
 FORMS = ("numpy", "tracejit", "tir", "cuda", "device")
+LABEL = "_kernel"
+"""The attribute of a call that asks for kernels with a label; see `kernel_labels`."""
+
+OUT = "out"
+"""The keyword of functions that write their results to arrays that they are given."""
+
 ON_GPUS = ("cuda", "device")
 """The forms that kernels for GPUs alone have."""
 
@@ -35,7 +41,10 @@ class Kernel:
     ``tracejit``, a function that is traced, and fuses with what is around it; ``tir``, a function
     that makes TVM code; ``cuda``, one that makes a `CudaKernel`; ``device``, a function of
     arrays in a GPU's memory, but for those in ``host_memory``. ``attrs`` are the attributes that
-    the function takes, None for all. ``source`` is the user's line that registered it.
+    the function takes, None for all. ``source`` is the user's line that
+    registered it. Of several kernels the one of the highest ``priority`` is taken; one with a
+    ``label`` only where that is asked for. ``borrows_inputs``: it neither keeps its inputs nor
+    writes to them; ``takes_out``: it writes to arrays ``out=``.
     """
 
     implementation: Callable[..., Any]
@@ -45,6 +54,10 @@ class Kernel:
     host_memory: tuple[str, ...]
     attrs: frozenset[str] | None
     source: Source | None = None
+    priority: int = 0
+    label: str = ""
+    borrows_inputs: bool = False
+    takes_out: bool = False
 
     @property
     def is_class(self) -> bool:
@@ -59,21 +72,27 @@ class Kernel:
 
     def overlaps(self, other: Kernel) -> bool:
         """Whether some call has both kernels."""
-        if (self.device, self.form) != (other.device, other.form):
+        if self._rank != other._rank:
             return False
         common = self.constraints.keys() & other.constraints.keys()
         return all(set(self.constraints[n]) & set(other.constraints[n]) for n in common)
 
+    @property
+    def _rank(self) -> tuple[str, str, int, str]:
+        return self.device, self.form, self.priority, self.label
+
     def taken(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
         """The attributes that the implementation wants."""
-        return {n: v for n, v in attrs.items() if self.attrs is None or n in self.attrs}
+        wanted = self.attrs
+        return {n: v for n, v in attrs.items() if (n != LABEL if wanted is None else n in wanted)}
 
     def __str__(self) -> str:
         types = [
             f"{name} in {{{', '.join(map(type_name, types))}}}"
             for name, types in sorted(self.constraints.items())
         ]
-        return " for ".join([self.device, *([" and ".join(types)] if types else [])])
+        said = [self.device] if not self.label else [f"{self.device} (label {self.label!r})"]
+        return " for ".join([*said, *([" and ".join(types)] if types else [])])
 
 
 def make_kernel(
@@ -84,6 +103,9 @@ def make_kernel(
     host_memory: Sequence[str],
     constraints: Mapping[str, Any],
     source: Source | None = None,
+    priority: int = 0,
+    label: str = "",
+    borrows_inputs: bool = False,
 ) -> Kernel:
     """A kernel whose registration makes sense for the op.
 
@@ -108,6 +130,14 @@ def make_kernel(
             f"{title}: a kernel of form {form!r} is code of the device, which does not read the "
             "host's memory; host_memory is for the forms 'device' and 'numpy'"
         )
+    if isinstance(priority, bool) or not isinstance(priority, int):
+        raise AttributeValueError(f"{title}: priority must be an integer, not {priority!r}")
+    if not isinstance(label, str):
+        raise AttributeValueError(f"{title}: label must be a text, not {label!r}")
+    if borrows_inputs and form != "numpy":
+        raise AttributeValueError(
+            f"{title}: borrows_inputs is for kernels of form 'numpy', not {form!r}"
+        )
     types = {name: _constraint(definition, name, given) for name, given in constraints.items()}
     return Kernel(
         implementation,
@@ -117,7 +147,22 @@ def make_kernel(
         tuple(host_memory),
         _attributes_of(definition, implementation, form),
         source,
+        priority,
+        label,
+        borrows_inputs,
+        form == "numpy" and _takes_out(definition, implementation),
     )
+
+
+def _takes_out(definition: Definition, implementation: Callable[..., Any]) -> bool:
+    """Whether a function has a keyword ``out``, which is no name of the op's."""
+    if isinstance(implementation, type) or OUT in definition.names:
+        return False
+    try:
+        found = inspect.signature(implementation).parameters.get(OUT)
+    except ValueError:
+        return False
+    return found is not None and found.kind is inspect.Parameter.KEYWORD_ONLY
 
 
 def _constraint(definition: Definition, name: str, given: Any) -> tuple[np.dtype, ...]:
@@ -165,7 +210,8 @@ def _attributes_of(
     rest = positional[count:] + [p for p in parameters if p.kind is p.KEYWORD_ONLY]
     known = {attr.name for attr in definition.attrs}
     for p in rest:
-        if p.name not in known and p.default is p.empty:
+        is_out = p.name == OUT and form == "numpy" and p.kind is p.KEYWORD_ONLY
+        if p.name not in known and p.default is p.empty and not is_out:
             raise ArgumentError(f"{title}: the op has no attribute {p.name!r}")
     return frozenset(p.name for p in rest) & known
 
@@ -178,25 +224,37 @@ def select(
     device: str = "CPU",
     source: Source | None = None,
 ) -> Kernel:
-    """The kernel for a call on a device, of the first of ``forms`` that there is.
+    """The kernel for a call on a device: of the highest priority, then of the first of ``forms``.
 
     Raises `UnsupportedError`, with the kernels that there are, when there is none.
     """
-    fitting = [k for k in kernels if k.device == device and k.fits(attrs)]
-    for form in forms:
-        for kernel in fitting:
-            if kernel.form == form:
-                return kernel
+    found = fitting(kernels, attrs, forms, device)
+    if found:
+        return found[0]
     types = [
         f"{attr.name}={_types_text(attrs[attr.name])}"
         for attr in definition.attrs
         if attr.kind == "type"
     ]
+    types += [f"label={attrs[LABEL]!r}"] if LABEL in attrs else []
     wanted = f" for {', '.join(types)}" if types else ""
     there = "; ".join(map(str, kernels)) or "none"
     raise UnsupportedError(
         f"{definition.name}: has no kernel on {device}{wanted}; registered are: {there}", source
     )
+
+
+def fitting(
+    kernels: Sequence[Kernel], attrs: Mapping[str, Any], forms: Sequence[str], device: str
+) -> list[Kernel]:
+    """The kernels that a call may have, the best first."""
+    label = attrs.get(LABEL, "")
+    found = [
+        k
+        for k in kernels
+        if k.device == device and k.form in forms and k.label == label and k.fits(attrs)
+    ]
+    return sorted(found, key=lambda k: (-k.priority, forms.index(k.form)))
 
 
 def _types_text(value: Any) -> str:
@@ -233,8 +291,10 @@ class OpKernelContext(OpKernelConstruction):
         device: str,
         inputs: Sequence[np.ndarray],
         shapes: Sequence[Sizes],
+        targets: Sequence[np.ndarray] | None = None,
     ) -> None:
         super().__init__(definition, attrs, device)
+        self._targets = targets
         self._inputs = list(inputs)
         self._types = definition.flat_types(definition.outputs, attrs)
         self._shapes = list(shapes)
@@ -282,6 +342,11 @@ class OpKernelContext(OpKernelConstruction):
                 "give it to allocate_output"
             )
         dtype = self._types[place]
+        target = None if self._targets is None else self._targets[place]
+        if target is not None and target.dtype == dtype and list(target.shape) == known:
+            target[...] = 0
+            self.outputs[place] = target
+            return target
         made: np.ndarray = np.zeros(known, np.dtype(object) if dtype == STRING else dtype)
         self.outputs[place] = made
         return made

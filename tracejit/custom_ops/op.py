@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import inspect
 from collections import namedtuple
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from tracejit.custom_ops.builder import DefinitionBuilder
 from tracejit.custom_ops.calling import Bound, bind, signature
+from tracejit.custom_ops.configured import ConfiguredCall
 from tracejit.custom_ops.documentation import docstring, markdown
 from tracejit.custom_ops.gradients import BatchingFunction, GradientFunction, Operation, cotangents
 from tracejit.custom_ops.implementations import Implementations
-from tracejit.custom_ops.kernels import Kernel
+from tracejit.custom_ops.kernels import LABEL, Kernel
 from tracejit.custom_ops.running import as_traced, flat_outputs
 from tracejit.custom_ops.types import is_text
 from tracejit.custom_ops.values import decode, encode
@@ -28,7 +32,7 @@ from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import elements_of
 from tracejit.ops.custom import custom_call
 from tracejit.sources import Source, is_entered_again, user_source
-from tracejit.targets import DeviceFunction, Function
+from tracejit.targets import DeviceFunction, Function, device_of_kernels
 from tracejit.trace.context import current_trace, keep_effect
 from tracejit.trace.convert import as_instruction
 from tracejit.trace.table import find_traced
@@ -66,6 +70,7 @@ class Op(DefinitionBuilder):
         self._gradient: GradientFunction | None = None
         self._batching: BatchingFunction | None = None
         self._sources: dict[str, Source | None] = {}
+        self._calls: dict[tuple[Any, ...], ConfiguredCall] = {}
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -94,18 +99,18 @@ class Op(DefinitionBuilder):
         """A page of documentation, in Markdown."""
         return markdown(self.definition, [str(kernel) for kernel in self.kernels])
 
-    def set_gradient(self, function: GradientFunction) -> None:
+    def set_gradient(self, function: GradientFunction, replace: bool = False) -> None:
         """Sets the derivative. Raises `ArgumentError` for a second one from another line."""
-        if self._gradient is not None and not self._is_set_again("gradient"):
+        if self._gradient is not None and not (replace or self._is_set_again("gradient")):
             raise ArgumentError(f"gradient: {self.name} has a gradient already")
         if not callable(function):
             raise ArgumentError(f"gradient: {self.name}: {function!r} is no function")
         _ = self.definition
         self._gradient, self._sources["gradient"] = function, user_source()
 
-    def set_batching(self, function: BatchingFunction) -> None:
+    def set_batching(self, function: BatchingFunction, replace: bool = False) -> None:
         """Sets what `vmap` makes of a call. Raises `ArgumentError` for a second one likewise."""
-        if self._batching is not None and not self._is_set_again("batching"):
+        if self._batching is not None and not (replace or self._is_set_again("batching")):
             raise ArgumentError(f"batching: {self.name} has a rule already")
         if not callable(function):
             raise ArgumentError(f"batching: {self.name}: {function!r} is no function")
@@ -119,17 +124,36 @@ class Op(DefinitionBuilder):
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the op on arrays, or records it where anything is traced."""
+        key = None if current_trace() is not None else _key(args, kwargs)
+        call = None if key is None else self._calls.get(key)
+        if call is not None and call.is_current:
+            arrays = args if call.borrows else [array.copy() for array in args]
+            (result,) = call(arrays, source=user_source())
+            return result.copy()[()]
         traced = find_traced((args, kwargs))
         if current_trace() is None and traced is not None:
             with traced.owner.resumed():
                 return self(*args, **kwargs)
         bound = bind(self.definition, self.signature, args, kwargs)
+        if label := _labels.get().get(self.name):
+            bound.attrs[LABEL] = label
         if self.definition.has_text(bound.attrs):
             return self._grouped(bound, self._of_text(bound))
         if current_trace() is not None:
             return self._grouped(bound, self._recorded(bound))
+        if key is not None and self.implementations.is_array:
+            self._keep(key, bound)
         made = self.implementations.run(bound.attrs, _copies(bound), user_source())
         return self._grouped(bound, [np.array(array)[()] for array in made])
+
+    def _keep(self, key: tuple[Any, ...], bound: Bound) -> None:
+        """Keeps the kernel of a call on arrays for calls with equal shapes and attributes."""
+        text = encode(self.definition, bound.attrs)
+        call = self.implementations.configured(text, bound.sizes, user_source())
+        if call is not None:
+            if len(self._calls) >= _MOST_CALLS:
+                self._calls.clear()
+            self._calls[key] = call
 
     def _of_text(self, bound: Bound) -> list[Any]:
         """The results of an op on text, which no graph holds; numbers become constants of it."""
@@ -176,8 +200,18 @@ class Op(DefinitionBuilder):
 
     def call(self, *arrays: np.ndarray, backend_config: str = "") -> Any:
         """The op as custom calls run it."""
-        made = self.implementations.run(decode(self.definition, backend_config), arrays)
+        call = self.implementations.configured(backend_config, [a.shape for a in arrays])
+        if call is not None:
+            made = call(arrays)
+        else:
+            made = self.implementations.run(decode(self.definition, backend_config), arrays)
         return made[0] if self.implementations.is_array else tuple(made)
+
+    def host_call_of(self, instruction: Instruction) -> ConfiguredCall | None:
+        """The NumPy kernel of a call, bound to its attributes and shapes; None for another form."""
+        shapes = [operand.array_shape.dimensions for operand in instruction.operands]
+        text: str = instruction.attributes["backend_config"]
+        return self.implementations.configured(text, shapes, instruction.source)
 
     def gradient_of(self, instruction: Instruction) -> Function | None:
         """From operands, results and cotangents to the operands' cotangents; None without one."""
@@ -234,6 +268,37 @@ class Op(DefinitionBuilder):
 
     def _attrs(self, instruction: Instruction) -> Mapping[str, Any]:
         return decode(self.definition, instruction.attributes["backend_config"])
+
+
+_MOST_CALLS = 64
+_SIMPLE = (bool, int, float, str)
+_labels: ContextVar[Mapping[str, str]] = ContextVar("labels", default=MappingProxyType({}))
+
+
+@contextmanager
+def labelled(labels: Mapping[str, str]) -> Iterator[None]:
+    """Calls of the named ops inside ask for kernels with these labels."""
+    token = _labels.set({**_labels.get(), **labels})
+    try:
+        yield
+    finally:
+        _labels.reset(token)
+
+
+def _key(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """What decides on a call of NumPy's arrays and simple attributes; None for other calls."""
+    if not args or _labels.get() or device_of_kernels() != "CPU":
+        return None
+    parts: list[Any] = []
+    for array in args:
+        if type(array) is not np.ndarray:
+            return None
+        parts.append((array.dtype, array.shape))
+    for name, value in kwargs.items():
+        if type(value) not in _SIMPLE or value != value:
+            return None
+        parts.append((name, type(value), value))
+    return tuple(parts)
 
 
 def _copies(bound: Bound) -> list[np.ndarray]:

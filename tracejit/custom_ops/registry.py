@@ -11,7 +11,8 @@ def zero_out_gradient(op, grad): ...
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 from tracejit.custom_ops.gradients import BatchingFunction, GradientFunction
 from tracejit.custom_ops.kernels import make_kernel
 from tracejit.custom_ops.native import NativeLibrary
-from tracejit.custom_ops.op import Op
+from tracejit.custom_ops.op import Op, labelled
 from tracejit.errors import ArgumentError, UnknownTargetError
 from tracejit.sources import user_source
 from tracejit.targets import (
@@ -74,6 +75,10 @@ def kernel(
     device: str = "CPU",
     form: str = "numpy",
     host_memory: Sequence[str] = (),
+    priority: int = 0,
+    label: str = "",
+    borrows_inputs: bool = False,
+    replace: bool = False,
     **types: Any,
 ) -> Callable[[Implementation], Implementation]:
     """Registers the decorated function or class as the op's kernel on a device.
@@ -102,8 +107,13 @@ def kernel(
     for the GPU are for programs with ``target="cuda"``; these call the CPU's where there are no
     others, with copies of the arrays.
 
+    Of several that fit a call the one with the highest ``priority`` is taken. One with a ``label``
+    is taken only inside `kernel_labels`. A function of NumPy arrays with a keyword ``out`` writes
+    its results there, a list for several, and may return None. With ``borrows_inputs`` compiled
+    code lends it the program's own memory, uncopied, which it must not write to or keep.
+
     Raises `ArgumentError` for another signature, and where the op has such a kernel already, unless
-    it comes from the same line, or both from cells of a notebook.
+    it comes from the same line, both are from cells of a notebook, or ``replace`` is set.
     """
 
     def register(implementation: Implementation) -> Implementation:
@@ -116,14 +126,30 @@ def kernel(
             tuple(host_memory),
             types,
             user_source(),
+            priority,
+            label,
+            borrows_inputs,
         )
-        found.implementations.add(made)
+        found.implementations.add(made, replace)
         return implementation
 
     return register
 
 
-def gradient(op: str | Op) -> Callable[[GradientFunction], GradientFunction]:
+@contextmanager
+def kernel_labels(labels: Mapping[str, str]) -> Iterator[None]:
+    """Calls of ops inside take kernels with these labels, by the ops' names, and no others.
+
+    A call that is traced inside keeps its label. Raises `UnknownTargetError` for a name that is no
+    op, and `UnsupportedError` in a call without such a kernel.
+    """
+    with labelled({get_op(op).name: label for op, label in labels.items()}):
+        yield
+
+
+def gradient(
+    op: str | Op, *, replace: bool = False
+) -> Callable[[GradientFunction], GradientFunction]:
     """Registers the decorated function as the op's derivative: ``gradient(op, grad)``.
 
     ``op`` is an `Operation`; ``grad`` the cotangent of the output, a list of them for several
@@ -131,13 +157,15 @@ def gradient(op: str | Op) -> Callable[[GradientFunction], GradientFunction]:
     """
 
     def register(function: GradientFunction) -> GradientFunction:
-        get_op(op).set_gradient(function)
+        get_op(op).set_gradient(function, replace)
         return function
 
     return register
 
 
-def batching(op: str | Op) -> Callable[[BatchingFunction], BatchingFunction]:
+def batching(
+    op: str | Op, *, replace: bool = False
+) -> Callable[[BatchingFunction], BatchingFunction]:
     """Registers the decorated function as what `vmap` makes of the op: ``rule(op, size)``.
 
     ``op`` is an `Operation` whose inputs all have the batch, of ``size``, as their first dimension
@@ -146,7 +174,7 @@ def batching(op: str | Op) -> Callable[[BatchingFunction], BatchingFunction]:
     """
 
     def register(function: BatchingFunction) -> BatchingFunction:
-        get_op(op).set_batching(function)
+        get_op(op).set_batching(function, replace)
         return function
 
     return register
@@ -154,7 +182,7 @@ def batching(op: str | Op) -> Callable[[BatchingFunction], BatchingFunction]:
 
 def not_differentiable(op: str | Op) -> None:
     """Says that nothing the op returns changes with its inputs: the derivative is zero."""
-    get_op(op).set_gradient(lambda operation, grad: [None] * len(operation.inputs))
+    get_op(op).set_gradient(lambda operation, grad: [None] * len(operation.inputs), False)
 
 
 def load_op_library(path: str | Path, *, replace: bool = False) -> ModuleType:

@@ -41,24 +41,38 @@ def construct(kernel: Kernel, definition: Definition, attrs: Mapping[str, Any]) 
     return kernel.implementation(OpKernelConstruction(definition, attrs, kernel.device))
 
 
-def run_numpy(
+def computed(
     kernel: Kernel,
     instance: Any,
     definition: Definition,
     attrs: Mapping[str, Any],
     arrays: Sequence[np.ndarray],
     shapes: Sequence[Sizes],
+    targets: Sequence[np.ndarray] | None = None,
+) -> FlatOutputs:
+    """What an ``instance`` of a kernel class makes, in ``targets`` where it allocates outputs."""
+    context = OpKernelContext(definition, attrs, kernel.device, arrays, shapes, targets)
+    instance.compute(context)
+    return FlatOutputs(context.outputs)
+
+
+class FlatOutputs(list[Any]):
+    """The arrays of all outputs in order, lists taken apart."""
+
+
+def checked_outputs(
+    kernel: Kernel,
+    definition: Definition,
+    attrs: Mapping[str, Any],
+    returned: Any,
+    shapes: Sequence[Sizes],
 ) -> list[np.ndarray]:
-    """What a kernel of form ``numpy`` makes; ``instance`` is one of its class."""
-    if kernel.is_class:
-        context = OpKernelContext(definition, attrs, kernel.device, arrays, shapes)
-        instance.compute(context)
-        made: list[Any] = list(context.outputs)
-    else:
-        inputs = definition.grouped(definition.inputs, attrs, arrays)
-        made = flat_outputs(
-            definition, attrs, kernel.implementation(*inputs, **kernel.taken(attrs))
-        )
+    """The arrays that a kernel of form ``numpy`` returned, in order.
+
+    Raises `ArgumentError`, `ElementTypeError` or `ShapeError` for what is no result of the op.
+    """
+    is_flat = isinstance(returned, FlatOutputs)
+    made = returned if is_flat else flat_outputs(definition, attrs, returned)
     names = [o for o in definition.outputs for _ in definition.types(o, attrs)]
     types = definition.flat_types(definition.outputs, attrs)
     return [

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.custom_ops.definition import Attr, Definition
+from tracejit.custom_ops.kernels import LABEL
 from tracejit.custom_ops.types import as_type, type_name
 from tracejit.errors import ArgumentError, AttributeValueError, ConcretizationError
 from tracejit.shapes import element_type_of
@@ -123,7 +124,8 @@ _CONVERSIONS = {
 
 def encode(definition: Definition, values: Mapping[str, Any]) -> str:
     """The values as the text that a call in a graph holds; empty for an op without attributes."""
-    if not definition.attrs:
+    label = values.get(LABEL)
+    if not definition.attrs and not label:
         return ""
     made = {
         attr.name: [_encoded(attr, v) for v in values[attr.name]]
@@ -131,7 +133,7 @@ def encode(definition: Definition, values: Mapping[str, Any]) -> str:
         else _encoded(attr, values[attr.name])
         for attr in definition.attrs
     }
-    return json.dumps(made, separators=(",", ":"))
+    return json.dumps(made | ({LABEL: label} if label else {}), separators=(",", ":"))
 
 
 def decode(definition: Definition, text: str) -> dict[str, Any]:
@@ -146,10 +148,10 @@ def decode(definition: Definition, text: str) -> dict[str, Any]:
         raise AttributeValueError(f"{op}: {text!r} holds no attributes: {error}") from error
     if not isinstance(given, dict):
         raise AttributeValueError(f"{op}: {text!r} holds no attributes")
-    unknown = given.keys() - {attr.name for attr in definition.attrs}
+    unknown = given.keys() - {attr.name for attr in definition.attrs} - {LABEL}
     if unknown:
         raise AttributeValueError(f"{op}: has no attribute {', '.join(map(repr, sorted(unknown)))}")
-    values = {}
+    values = {LABEL: str(given[LABEL])} if LABEL in given else {}
     for attr in definition.attrs:
         if attr.name not in given:
             if not attr.has_default:

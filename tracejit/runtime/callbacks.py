@@ -154,10 +154,16 @@ def viewer(
 
     It keeps the arrays of a few addresses, so that calls on the same memory need not make them.
     """
+    return functools.lru_cache(maxsize=8)(fresh_viewer(shape, dtype, writeable=writeable))
+
+
+def fresh_viewer(
+    shape: tuple[int, ...], dtype: DTypeLike, *, writeable: bool = True
+) -> Callable[[int], np.ndarray]:
+    """A function from an address to a new array of the memory there."""
     element = np.dtype(dtype)
     memory = ctypes.c_char * (math.prod(shape) * element.itemsize)
 
-    @functools.lru_cache(maxsize=8)
     def at(address: int) -> np.ndarray:
         array: np.ndarray = np.ndarray(shape, element, memory.from_address(address))  # type: ignore[arg-type]
         array.flags.writeable = writeable

@@ -14,13 +14,13 @@ import numpy as np
 
 from tracejit.backends.abi import EVALUATE
 from tracejit.backends.numpy import evaluate
-from tracejit.graph import Computation
+from tracejit.graph import Computation, Instruction
 from tracejit.hlo import parse
 from tracejit.ops.constants import CONSTANT, PARAMETER
 from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
-from tracejit.runtime.callbacks import callback, viewer
-from tracejit.shapes import AnyShape, Shape, TupleShape
-from tracejit.targets import DeviceFunction, device_function_for, find_target
+from tracejit.runtime.callbacks import callback, fresh_viewer, viewer
+from tracejit.shapes import TOKEN, AnyShape, Shape, TupleShape
+from tracejit.targets import DeviceFunction, HostCall, device_function_for, find_target, op_of
 
 
 class HostComputation:
@@ -31,7 +31,7 @@ class HostComputation:
 
     def __init__(self, text: str) -> None:
         entry = parse(text).entry
-        self._root = entry.root
+        self._root, self._parameters = entry.root, entry.parameters
         self.given = [p.array_shape for p in entry.parameters]
         self.made = _leaf_shapes(entry.root.shape)
         self._function = _function(entry)
@@ -42,6 +42,14 @@ class HostComputation:
         root = self._root
         given = [p for p in root.operands if p.op is PARAMETER]
         return device_function_for(root) if len(given) == len(root.operands) else None
+
+    @property
+    def users_op(self) -> Instruction | None:
+        """The call of an op of the user's, if it is all."""
+        root = self._root
+        is_all = root.operands == self._parameters and root.op is CUSTOM_CALL
+        is_all = is_all and TOKEN not in root.element_shapes
+        return root if is_all and op_of(root) is not None else None
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The arrays of the root."""
@@ -59,6 +67,8 @@ def _computation(text: str) -> Callable[[tuple[int, ...]], None]:
     """What evaluates a computation, from the addresses of its parameters and results."""
     computation = host_computation(text)
     count = len(computation.given)
+    if (users := computation.users_op) is not None:
+        return _UsersCall(users, computation.given, computation.made)
     views = [viewer(s.dimensions, s.dtype, writeable=False) for s in computation.given]
     views += [viewer(s.dimensions, s.dtype) for s in computation.made]
 
@@ -69,6 +79,41 @@ def _computation(text: str) -> Callable[[tuple[int, ...]], None]:
             target[...] = result
 
     return computed
+
+
+class _UsersCall:
+    """A call of a user's op, which is looked up again where the op or its kernels are replaced."""
+
+    def __init__(self, root: Instruction, given: Sequence[Shape], made: Sequence[Shape]) -> None:
+        self._root = root
+        self._given = [viewer(s.dimensions, s.dtype, writeable=False) for s in given]
+        self._lent = [fresh_viewer(s.dimensions, s.dtype, writeable=False) for s in given]
+        self._made = [viewer(s.dimensions, s.dtype) for s in made]
+        self._kept: tuple[Any, HostCall] | None = None
+
+    def __call__(self, addresses: tuple[int, ...]) -> None:
+        count = len(self._given)
+        targets = [view(at) for view, at in zip(self._made, addresses[count:], strict=True)]
+        call = self._call()
+        if call is None:
+            arrays = [view(at) for view, at in zip(self._given, addresses, strict=False)]
+            made = evaluate(Computation("call", self._root.operands, self._root), arrays)
+            for target, result in zip(targets, _leaves(made), strict=True):
+                target[...] = result
+            return
+        if call.borrows:  # arrays of their own, so that it is seen which are kept
+            given = [view(at) for view, at in zip(self._lent, addresses, strict=False)]
+        else:
+            given = [view(at).copy() for view, at in zip(self._given, addresses, strict=False)]
+        call.into(given, targets, self._root.source)
+
+    def _call(self) -> HostCall | None:
+        op, kept = op_of(self._root), self._kept
+        if kept is not None and kept[0] is op and kept[1].is_current:
+            return kept[1]
+        call = None if op is None else op.host_call_of(self._root)
+        self._kept = None if call is None else (op, call)
+        return call
 
 
 def _function(entry: Computation) -> Callable[..., Any]:
