@@ -5,7 +5,7 @@ scan([x], [initial], step, scan_dimension=0)      a tuple: stacked outputs, then
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tracejit.attributes import Attribute, Kind
 from tracejit.errors import ArgumentError, AttributeValueError, ShapeError
@@ -177,14 +177,19 @@ def scan_length(instruction: Instruction) -> int:
     return _length(shapes, dimension, instruction.shape)
 
 
-def scan_as_while(instruction: Instruction) -> Instruction:
-    """The tuple that a Scan makes, as a While over (counter, outputs, carries, inputs)."""
+def scan_as_while(
+    instruction: Instruction, begin: Callable[[Shape], Instruction] = lambda shape: full(shape, 0)
+) -> Instruction:
+    """The tuple that a Scan makes, as a While over (counter, outputs, carries, inputs).
+
+    ``begin`` makes the arrays that the steps write the outputs into, every element once.
+    """
     attributes = instruction.attributes
     (dimension,) = attributes["dimensions"]
     carried, length = attributes["num_carries"], scan_length(instruction)
     count = len(instruction.operands) - carried
     stacked = len(instruction.element_shapes) - carried
-    buffers = [full(s, 0) for s in instruction.element_shapes[:stacked] if isinstance(s, Shape)]
+    buffers = [begin(s) for s in instruction.element_shapes[:stacked] if isinstance(s, Shape)]
     inputs, inits = instruction.operands[:count], instruction.operands[count:]
     if not length:
         return tuple_([*buffers, *inits])

@@ -40,11 +40,15 @@ _MANY_ROWS = 64
 _MANY_COLUMNS = 4 << 10
 """Bytes of columns that are enough for all threads."""
 
-_LATENCY = 8
-"""Sums that must be in flight at once: two multiply-adds a cycle, each ready after four."""
+_LATENCY = 10
+"""Sums that must be in flight at once: two multiply-adds a cycle, each ready after four, and a few
+more, since loads delay some."""
 
 _SCATTERING = 3
 """Cycles to store a number far from the one before."""
+
+_COPIED, _OF_OTHERS = 0.7, 2
+"""Cycles to copy a number against the order of memory, and to read one that another core wrote."""
 
 _PANEL_BYTES = 64 << 20
 """Packed columns take at most this much memory; a larger matrix passes by in parts."""
@@ -228,18 +232,20 @@ def tiled_plan(
         block_rows = 1
     block_rows = min(block_rows, row_tiles)
     others = [*_around(block_rows, 1, row_tiles), 1]
+    pack_right = _packs_right(problem, tile, row_tiles, machine, choices)
+    packed = pack_left, pack_right
     return TiledPlan(
         tile,
         row_tiles,
         column_tiles,
         pack_left,
-        pack_right=_packs_right(problem, tile, row_tiles, machine, choices),
+        pack_right,
         ranges=ranges,
         depth=depth,
         blocks=blocks,
         block_rows=choices.of("block of rows", counts(block_rows, others, "tiles")),
         panels=min(column_tiles, max(1, panel_bytes // (k * tile.columns * itemsize))),
-        shares=_shares(row_tiles, column_tiles, ranges, threads, choices),
+        shares=_shares(tile, (row_tiles, column_tiles, ranges), packed, threads, choices),
     )
 
 
@@ -302,17 +308,31 @@ def _around(pick: int, least: int, most: int) -> list[int]:
 
 
 def _shares(
-    rows: int, columns: int, ranges: int, threads: int, choices: Knobs
+    tile: TileSize,
+    tiles: tuple[int, int, int],
+    packed: tuple[bool, bool],
+    threads: int,
+    choices: Knobs,
 ) -> tuple[int, int, int]:
-    """The shares of rows, columns and ranges that minimise the work of the busiest thread."""
+    """The shares of rows, columns and ranges that minimise the work of the busiest thread.
+
+    ``tiles`` has the tiles of rows and of columns, and the ranges; ``packed`` whether left and
+    right operands are copied: each thread copies its own rows, and threads that share rows read
+    the columns that others copied.
+    """
+    rows, columns, ranges = tiles
     if ranges > 1:
         return 1, 1, min(ranges, threads)
     pairs = [(r, min(columns, threads // r), 1) for r in range(1, min(rows, threads) + 1)]
 
-    def most(share: tuple[int, int, int]) -> tuple[int, int]:
-        return ceil_div(rows, share[0]) * ceil_div(columns, share[1]), share[1]
+    def cost(share: tuple[int, int, int]) -> tuple[float, int]:
+        own = ceil_div(rows, share[0]), ceil_div(columns, share[1])
+        cycles = own[0] * own[1] * tile.cycles + packed[0] * _COPIED * own[0] * tile.rows
+        if packed[1]:
+            cycles += _OF_OTHERS * own[1] * tile.columns * (share[0] - 1) / share[0]
+        return cycles, share[1]
 
-    return choices.of("shares", ranked(pairs, most, lambda share: f"{share[0]} x {share[1]}"))
+    return choices.of("shares", ranked(pairs, cost, lambda share: f"{share[0]} x {share[1]}"))
 
 
 def tiled_cycles(problem: Contraction, machine: Machine) -> float:
@@ -367,4 +387,4 @@ def _copying(
 ) -> float:
     """The cost of moving ``count`` numbers by vectors along ``index``."""
     lanes = machine.lanes(arithmetic.dtype)
-    return count * arithmetic.parts * (2 / lanes if access.walks(index) else 0.7)
+    return count * arithmetic.parts * (2 / lanes if access.walks(index) else _COPIED)

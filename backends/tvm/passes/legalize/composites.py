@@ -11,7 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tracejit.attributes import PaddingDimension, Window
-from tracejit.backends.tvm.ir.internal_ops import as_known, logarithm_to_base, power_of_two
+from tracejit.backends.tvm.ir.internal_ops import (
+    as_known,
+    logarithm_to_base,
+    power_of_two,
+    undefined,
+)
 from tracejit.backends.tvm.ir.limits import LONGEST_GROUP, Limits
 from tracejit.backends.tvm.passes.legalize import fft
 from tracejit.backends.tvm.passes.legalize.cofactors import COFACTORS, cofactors
@@ -28,7 +33,7 @@ from tracejit.ops.elementwise import DIV, POW, add, div, mul, sub
 from tracejit.ops.elementwise_unary import rsqrt
 from tracejit.ops.grouped import SCALED_DOT
 from tracejit.ops.grouped_expansions import scaled_as_dot
-from tracejit.ops.layout import broadcast_in_dim, full_like, pad
+from tracejit.ops.layout import broadcast_in_dim, full, full_like, pad
 from tracejit.ops.lifting import lift
 from tracejit.ops.normalisation import BATCH_NORM_GRAD, BATCH_NORM_INFERENCE, BATCH_NORM_TRAINING
 from tracejit.ops.random import RNG
@@ -38,9 +43,11 @@ from tracejit.ops.scanning import SCAN, scan_as_while
 from tracejit.ops.spectra import FFT
 from tracejit.ops.windows import REDUCE_WINDOW, running_axis
 from tracejit.rules import RuleTable
-from tracejit.shapes import ElementType, TupleShape
+from tracejit.shapes import ElementType, Shape, TupleShape
 from tracejit.targets import expansion_for, kernel_for
 from tracejit.traversal import inline, rebuild, transform
+
+_SMALL_BYTES = 1 << 10
 
 expansions: RuleTable[Callable[[Instruction, Limits], Instruction | None]] = RuleTable("legalise")
 """``rule(instruction, limits) -> instruction or None``: the same value from simpler ops."""
@@ -198,7 +205,14 @@ def _scaled_dot(instruction: Instruction, limits: Limits) -> Instruction:
 
 @expansions.attach(SCAN)
 def _scan(instruction: Instruction, limits: Limits) -> Instruction:
-    return scan_as_while(instruction)
+    return scan_as_while(instruction, _unwritten)
+
+
+def _unwritten(shape: Shape) -> Instruction:
+    """An array for the outputs of a Scan, which writes it; a small one may become registers, which
+    are loaded before the loop.
+    """
+    return undefined(shape) if shape.nbytes > _SMALL_BYTES else full(shape, 0)
 
 
 @expansions.attach(WHILE, CONDITIONAL)

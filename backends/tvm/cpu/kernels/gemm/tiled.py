@@ -88,16 +88,34 @@ class Tiled:
     def _columns(self, b: Expr, copy: Expr, first: Expr, count: Expr) -> Stmt:
         """All of ``count`` column tiles, from tile ``first`` on."""
         plan = self._plan
-        body = on_workers(plan.workers, lambda w: self._worker(b, copy, w, first, count))
-        if not plan.pack_right:
-            return body
-        return seq(
-            on_workers(plan.workers, lambda w: self._pack_right(b, copy, w, first, count)), body
-        )
+        workers, by_columns = plan.workers, plan.shares[1]
 
-    def _pack_right(self, b: Expr, copy: Expr, w: Expr, first: Expr, count: Expr) -> Stmt:
-        """A worker's share of the column tiles, packed in pieces that are contiguous in the
-        operand.
+        def packed(w: Expr) -> Stmt:
+            return self._pack_right(b, copy, first, i32(0), count, share_of=(w, workers))
+
+        def work(w: Expr) -> Stmt:
+            body = self._worker(b, copy, w, first, count)
+            if not plan.pack_right or by_columns < workers:
+                return body
+            # Nobody else multiplies these columns: no thread waits for another.
+            begin, columns = share(w, count, by_columns)
+            return seq(self._pack_right(b, copy, first, begin, columns), body)
+
+        if plan.pack_right and by_columns < workers:
+            return seq(on_workers(workers, packed), on_workers(workers, work))
+        return on_workers(workers, work)
+
+    def _pack_right(
+        self,
+        b: Expr,
+        copy: Expr,
+        first: Expr,
+        begin: Expr,
+        count: Expr,
+        share_of: tuple[Expr, int] = (i32(0), 1),
+    ) -> Stmt:
+        """Pack a worker's share of ``count`` column tiles, from ``begin`` on of those from
+        ``first`` on, in pieces that are contiguous in the operand.
         """
         problem, arithmetic = self._problem, self._problem.arithmetic
         columns, lanes = self._tile.columns, self._tile.lanes
@@ -106,7 +124,7 @@ class Tiled:
         chunk = min(_PACKED_STEPS, ceil_div(problem.k, 2))
         chunks = ceil_div(problem.k, chunk)
         groups = (count + (side_by_side - 1)) // side_by_side
-        begin, units = share(w, groups * chunks, self._plan.workers)
+        u0, units = share(share_of[0], groups * chunks, share_of[1])
 
         def one(p: Expr, q: Expr, valid: int) -> Stmt:
             return pack(
@@ -119,11 +137,11 @@ class Tiled:
             )
 
         def unit(at: Expr) -> Stmt:
-            p0 = opaque(at // chunks * side_by_side, "int32")
+            p0 = begin + opaque(at // chunks * side_by_side, "int32")
             q0 = opaque(at % chunks * chunk, "int32")
             steps = tirx.min(i32(chunk), problem.k - q0)
             full = problem.n // columns - first
-            last = tirx.min(p0 + side_by_side, count)
+            last = tirx.min(p0 + side_by_side, begin + count)
             # LLVM would unroll a loop of few steps.
             beside = opaque(tirx.min(last, full) - p0, "int32")
             whole = loop(steps, lambda q: loop(beside, lambda p: one(p0 + p, q0 + q, columns)))
@@ -132,7 +150,7 @@ class Tiled:
             rest = loop(steps, lambda q: one(full, q0 + q, self._tail))
             return seq(whole, IfThenElse(last > full, rest, None))
 
-        return loop(units, lambda u: unit(begin + u))
+        return loop(units, lambda u: unit(u0 + u))
 
     def _by_width(self, tile: Expr, body: Callable[[int], Stmt]) -> Stmt:
         """``body(number of columns)`` of a column tile: the last one may be narrower."""
