@@ -38,6 +38,7 @@ from tracejit.traversal import called_computations, instructions
 
 if TYPE_CHECKING:
     from tracejit.backends.numpy.streams import Stream
+    from tracejit.passes.partition import Partitioned
     from tracejit.runtime.explaining import Report
     from tracejit.runtime.tuned import TunedPrograms
     from tracejit.transforms.export import Function
@@ -74,8 +75,12 @@ def interpret(
     array(9.)
     """
     devices = load("tracejit.runtime.per_device")
+    given = _program("interpret", module)
+    if given.num_partitions > 1 and replicas is None and partitions is None:
+        partitioner = load("tracejit.passes.partition")
+        if partitioner.is_annotated(given):
+            return _interpreted_in_parts(partitioner.partition(given), given, arrays, seed)
     with _stream(seed).running():
-        given = _program("interpret", module)
         written = replace(given, entry=inlined(given.entry, one_branch=True))
         for computation in called_computations(written):
             require_memory("interpret", instructions(computation))
@@ -196,6 +201,46 @@ class Compiled(CompiledProgram):
         return given
 
 
+class CompiledPartitions(Compiled):
+    """A compiled module whose ``sharding=`` annotations say how partitions share its arrays out.
+
+    A call takes and returns whole arrays, on every rank too.
+    """
+
+    def __init__(self, module: Module, parts: Partitioned, target: Target, stream: Stream) -> None:
+        self._parts = parts
+        self._annotated = module
+        super().__init__(parts.module, target, stream, False)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        super().__reduce__()
+        return CompiledPartitions, (self._annotated, self._parts, self._target, self._stream)
+
+    def _on_devices(self, arrays: Sequence[Any]) -> Any:
+        program: Any = self.program
+        each = [self._arrays(*part) for part in self._parts.spread(arrays)]
+        made = program.on_all(each)
+        leaves = [
+            [
+                value.transpose(order) if order else value
+                for value, order in zip(part, self._results, strict=True)
+            ]
+            for part in made
+        ]
+        return assembled(self._annotated.entry.root.shape, iter(self._parts.assembled(leaves)))
+
+
+def _interpreted_in_parts(
+    parts: Partitioned, module: Module, arrays: Sequence[Any], seed: int
+) -> Any:
+    """What `interpret` makes of whole arrays that partitions share out."""
+    columns = [list(column) for column in zip(*parts.spread(arrays), strict=True)]
+    made = interpret(parts.module, *columns, seed=seed)
+    leaves = made if isinstance(made, tuple) else (made,)
+    each = [list(part) for part in zip(*leaves, strict=True)]
+    return assembled(module.entry.root.shape, iter(parts.assembled(each)))
+
+
 @api_boundary
 def compile(
     module: Module | Computation,
@@ -221,6 +266,11 @@ def compile(
     made = Target(target, fast_math).resolved()
     program = _program("compile", module)
     require_memory("compile", [program.entry.root])
+    if program.num_partitions > 1:
+        partitioner = load("tracejit.passes.partition")
+        if partitioner.is_annotated(program):
+            parts = partitioner.partition(program)
+            return CompiledPartitions(program, parts, made, _stream(seed))
     return Compiled(program, made, _stream(seed), donate)
 
 

@@ -120,7 +120,7 @@ class Instruction:
     order of the op's attributes. ``serial`` grows with creation, so operands always have smaller
     numbers than their users. ``has_effect`` is whether the op or a computation it calls has a side
     effect, ``reaches_effect`` whether that is so of the instruction or of anything that it is made
-    from.
+    from. ``sharding`` is how text annotates where partitions have its parts, without the braces.
     """
 
     op: Op
@@ -129,6 +129,7 @@ class Instruction:
     attributes: Mapping[str, Any]
     source: Source | None = None
     serial: int = field(default_factory=_serial.__next__)
+    sharding: str = ""
     computations: tuple[Computation, ...] = field(init=False)
     has_effect: bool = field(init=False)
     reaches_effect: bool = field(init=False)

@@ -58,7 +58,7 @@ def with_entry_layout(entry: Computation, layout: EntryLayout) -> Computation:
         return entry
     root = entry.root
     op, operands = (TUPLE, root.operands) if root.op is TUPLE else (COPY, (root,))
-    root = Instruction(op, operands, result, {}, root.source)
+    root = Instruction(op, operands, result, {}, root.source, sharding=root.sharding)
     return Computation(entry.name, entry.parameters, root, entry.effects)
 
 
@@ -66,6 +66,9 @@ def _with_parameters(entry: Computation, shapes: Sequence[AnyShape]) -> Computat
     parameters = list(entry.parameters)
     for i, shape in enumerate(shapes):
         attributes = {**parameters[i].attributes, "shape": shape}
-        parameters[i] = Instruction(PARAMETER, (), shape, attributes, parameters[i].source)
+        given = parameters[i]
+        parameters[i] = Instruction(
+            PARAMETER, (), shape, attributes, given.source, sharding=given.sharding
+        )
     root, effects = inline_with_effects(entry, parameters)
     return Computation(entry.name, tuple(parameters), root, effects)

@@ -30,7 +30,6 @@ INSTRUCTION = {
     "output_to_operand_aliasing": "says how memory may be reused; CustomCall keeps it",
     "parameter_replication": "guides XLA's partitioner",
     "physical_to_logical": "says how memory is laid out",
-    "sharding": "guides XLA's partitioner",
     "statistics": "is for showing the graph",
 }
 """Attributes of an instruction, where its op has none of the name; ``metadata`` becomes its source.

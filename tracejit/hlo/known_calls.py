@@ -1,7 +1,7 @@
 """Custom calls of XLA's own, read as the ops that they implement.
 
 TopK           what XLA's CPU client makes of TopK, and of a sort whose beginning is sliced
-Sharding …     marks of where an array lies: the array
+Sharding …     marks of where an array lies: the array, or where partitions share it out a copy
 lapack_…_ffi   what JAX makes of linear algebra, see `lapack_calls`
 """
 
@@ -11,6 +11,7 @@ from tracejit.graph import Instruction
 from tracejit.hlo import lapack_calls
 from tracejit.ops.comparison import COMPARE
 from tracejit.ops.custom import CUSTOM_CALL
+from tracejit.ops.dumps import COPY
 from tracejit.ops.elementwise_unary import erf
 from tracejit.ops.reduction import top_k
 from tracejit.shapes import Shape, TupleShape
@@ -28,7 +29,12 @@ def as_op(instruction: Instruction) -> Instruction:
     target = instruction.attributes["custom_call_target"]
     is_shaped_alike = [o.shape for o in instruction.operands] == [instruction.shape]
     if target in _ON_ONE_DEVICE and is_shaped_alike:
-        return instruction.operands[0]
+        if target != "Sharding" or "devices=" not in instruction.sharding:
+            return instruction.operands[0]
+        (operand,), annotated = instruction.operands, instruction.sharding
+        return Instruction(
+            COPY, (operand,), operand.shape, {}, instruction.source, sharding=annotated
+        )
     if target == "mhlo.erf" and is_shaped_alike:
         return erf(instruction.operands[0])
     if target.startswith("lapack_"):

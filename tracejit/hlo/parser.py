@@ -204,7 +204,15 @@ class _Builder:
             raise self.lexer.error(error.message, statement.offset) from error
         self.check_shape(statement, shape)
         given = shape if statement.shape is None else statement.shape
-        return as_op(Instruction(op, tuple(operands), given, attributes, statement.source))
+        made = Instruction(
+            op,
+            tuple(operands),
+            given,
+            attributes,
+            statement.source,
+            sharding=statement.sharding,
+        )
+        return as_op(made)
 
     def threaded(
         self,

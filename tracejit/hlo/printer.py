@@ -135,7 +135,7 @@ def _instruction_text(
         value = values[a.name]
         if value != a.default:
             text += f", {a.name}={write_attribute(a.kind, value, computation_names)}"
-    return text
+    return f"{text}, sharding={{{instruction.sharding}}}" if instruction.sharding else text
 
 
 @functools.cache

@@ -26,6 +26,7 @@ class Statement:
     operands: list[tuple[str, int]]
     attributes: dict[str, Any]
     source: Source | None
+    sharding: str = ""
     declared: dict[int, AnyShape] = field(default_factory=dict)
     inner: list[Statement] = field(default_factory=list)
 

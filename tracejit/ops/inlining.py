@@ -176,7 +176,12 @@ class _Writing:
             return instruction
         attributes = {name: self._attribute(v) for name, v in instruction.attributes.items()}
         return Instruction(
-            instruction.op, operands, instruction.shape, attributes, instruction.source
+            instruction.op,
+            operands,
+            instruction.shape,
+            attributes,
+            instruction.source,
+            sharding=instruction.sharding,
         )
 
     def _attribute(self, value: object) -> object:

@@ -66,6 +66,15 @@ class DevicesExecutable(Executable):
             lambda number: self._executable(arguments[number if len(arguments) > 1 else 0])
         )
 
+    def on_all(self, arguments: Sequence[Sequence[object]]) -> list[Results]:
+        """The results of every device, on every rank, of every device's arguments."""
+        communicator = rank_communicator()
+        if communicator is None:
+            return self.run_each(arguments)
+        (mine,) = self.run_each([arguments[communicator.number]])
+        columns = [communicator.gathered(array) for array in mine]
+        return [list(part) for part in zip(*columns, strict=True)]
+
     def _on_devices(self, run: Callable[[int], R]) -> list[R]:
         communicator = rank_communicator()
         if communicator is None:

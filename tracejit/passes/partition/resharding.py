@@ -1,0 +1,110 @@
+"""Arrays brought from one tiling into another, by collectives across partitions.
+
+same parts elsewhere              collective-permute
+one dimension instead of another  all-to-all
+otherwise                         all-gather of what is split otherwise, then a slice
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from tracejit.graph import Instruction
+from tracejit.ops.constants import constant
+from tracejit.ops.layout import dynamic_slice, reshape
+from tracejit.ops.permutes import collective_permute
+from tracejit.ops.replicas import all_gather, all_to_all, partition_id
+from tracejit.passes.partition.tiling import Split, Tiling, count, groups
+from tracejit.shapes import ElementType
+
+
+class Resharding:
+    """``channel`` is that of the last collective op; each has a channel of its own."""
+
+    def __init__(self, partitions: int) -> None:
+        self.partitions = partitions
+        self.channel = 0
+        self._number: Instruction | None = None
+
+    def next_channel(self) -> int:
+        self.channel += 1
+        return self.channel
+
+    def moved(self, local: Instruction, given: Tiling, wanted: Tiling) -> Instruction:
+        """A partition's part by ``wanted`` of an array whose part by ``given`` is ``local``."""
+        different = [d for d, (a, b) in enumerate(zip(given, wanted, strict=True)) if a != b]
+        if not different:
+            return local
+        if all(count(given[d]) == count(wanted[d]) for d in different):
+            return collective_permute(local, self._pairs(given, wanted), self.next_channel())
+        if len(different) == 2:
+            for i, j in (different, different[::-1]):
+                exchanged = self._exchanged(local, given, wanted, i, j)
+                if exchanged is not None:
+                    return exchanged
+        splits = list(given)
+        for d in different:
+            if count(splits[d]) > 1:
+                local = self._gathered(local, splits, d)
+                splits[d] = (0,) * self.partitions
+        for d in different:
+            if count(wanted[d]) > 1:
+                local = self._part(local, d, wanted[d])
+        return local
+
+    def _pairs(self, given: Tiling, wanted: Tiling) -> list[tuple[int, int]]:
+        """Who sends to whom: each partition to as many as it gets from, itself where it can."""
+        sources: dict[object, list[int]] = defaultdict(list)
+        for number in range(self.partitions):
+            sources[tuple(split[number] for split in given)].append(number)
+        pairs, left = [], []
+        for number in range(self.partitions):
+            having = sources[tuple(split[number] for split in wanted)]
+            if number in having:
+                having.remove(number)
+                pairs.append((number, number))
+            else:
+                left.append(number)
+        for number in left:
+            having = sources[tuple(split[number] for split in wanted)]
+            pairs.append((having.pop(0), number))
+        return pairs
+
+    def _exchanged(
+        self, local: Instruction, given: Tiling, wanted: Tiling, i: int, j: int
+    ) -> Instruction | None:
+        """Split along ``j`` instead of ``i`` in the same way."""
+        is_swap = given[i] == wanted[j] and count(given[j]) == count(wanted[i]) == 1
+        times = count(given[i])
+        if not is_swap or local.array_shape.dimensions[j] % times:
+            return None
+        among = self._groups(given, i)
+        return all_to_all(local, j, i, times, among, channel_id=self.next_channel())
+
+    def _groups(self, splits: Sequence[Split], d: int) -> list[list[int]]:
+        others = [split for other, split in enumerate(splits) if other != d]
+        return groups([splits[d]], others, self.partitions)
+
+    def _gathered(self, local: Instruction, splits: Sequence[Split], d: int) -> Instruction:
+        return all_gather(
+            local,
+            d,
+            count(splits[d]),
+            self._groups(splits, d),
+            self.next_channel(),
+            use_global_device_ids=True,
+        )
+
+    def _part(self, local: Instruction, d: int, split: Split) -> Instruction:
+        sizes = list(local.array_shape.dimensions)
+        sizes[d] //= count(split)
+        starts = constant(np.array(split, np.int32) * np.int32(sizes[d]))
+        if self._number is None:
+            self._number = partition_id()
+        start = reshape(dynamic_slice(starts, (self._number,), (1,)), ())
+        zero = constant(0, ElementType.S32)
+        at = [start if dimension == d else zero for dimension in range(len(sizes))]
+        return dynamic_slice(local, at, sizes)
