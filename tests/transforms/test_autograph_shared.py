@@ -673,3 +673,98 @@ def test_a_name_that_a_step_binds_to_the_same_array_again_sees_its_writes(
 
     for made, right in zip(tj.jit(f, autograph=True)(n), f(n), strict=True):
         np.testing.assert_array_equal(made, right)
+
+
+def _of_both_branches(x: Any, n: Any) -> Any:
+    if n > 0:
+        u = x * 0.5
+        w = u
+    else:
+        u = x * 2
+        w = u[::-1]
+    w += 1.0
+    return u, w
+
+
+def _of_one_branch(x: Any, n: Any) -> Any:
+    u = x * 3
+    w = u
+    if n > 0:
+        u = x * 0.5
+        w = u
+    u[0] = 7
+    return u, w
+
+
+def _parts(x: Any, n: Any) -> Any:
+    u, w = x * 3, x * 4
+    z = u[:2]
+    if n > 0:
+        t = x * 0.5
+        w, z = t[:3], t[1:3]
+    else:
+        w = w[:3]
+    w *= 2
+    z += 1
+    return u, w, z
+
+
+def _leaves(x: Any, n: Any) -> Any:
+    d = {"a": x * 1, "b": x * 2}
+    if n > 0:
+        t = x * 0.5
+        d["a"], d["b"] = t, t[::-1]
+    d["a"][0] = 9
+    d["b"][1] = 8
+    return d["a"], d["b"]
+
+
+def _nested(x: Any, n: Any) -> Any:
+    u = x * 3
+    w = u.copy()
+    if n > 0:
+        t = x * 0.5
+        if n > 1:
+            u = t
+            w = t[::-1]
+        else:
+            u = t * 2
+            w = u
+    w[0] += 1
+    return u, w
+
+
+def _one_of_two(x: Any, n: Any) -> Any:
+    u, w = x * 3, x * 4
+    if n > 0:
+        p, q = x * 0.5, x * 0.25
+        w = p if x.sum() > n else q
+        u = p
+    w += 1
+    return u, w
+
+
+@pytest.mark.parametrize(
+    "function", [_of_both_branches, _of_one_branch, _parts, _leaves, _nested, _one_of_two]
+)
+@pytest.mark.parametrize("n", [-1.0, 0.5, 2.0, 30.0])
+def test_names_that_a_branch_binds_to_one_array_that_it_makes(
+    function: Callable[..., Any], n: float
+) -> None:
+    x = np.arange(4.0)
+    for right, ours in zip(function(x, n), tj.jit(function, autograph=True)(x, n), strict=True):
+        np.testing.assert_array_equal(ours, right)
+
+
+def test_names_of_one_array_of_a_branch_that_the_other_gives_another_type() -> None:
+    def f(x: Any, n: Any) -> Any:
+        u, w = x * 3, x.astype(np.float64)
+        if n > 0:
+            u = x * 0.5
+            w = u
+        w += 1
+        return u, w
+
+    x = np.arange(4, dtype=np.float32)
+    with pytest.raises(ConcretizationError, match="binds two names to one array that it makes"):
+        tj.jit(f, autograph=True)(x, np.float32(1))

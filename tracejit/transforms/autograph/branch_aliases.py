@@ -100,6 +100,44 @@ def note(value: Any, old: Sequence[Tracer], found: Sequence[tuple[Candidate, Ins
             written(made)
 
 
+Holding = dict[int, list[tuple[Tracer, Way]]]
+"""By the id of an array that a branch made: the variables' arrays that may be parts of it, and the
+ways there.
+"""
+
+
+def note_made_inside(
+    value: Any, candidate: Candidate, condition: Instruction, holding: Holding
+) -> None:
+    """Notes that an array of a variable is one with those of variables noted before it, if the
+    branch bound them to parts of one array that it made.
+    """
+    made, other = tree.leaves(without_flags(value))[candidate.leaf], candidate.other
+    if not isinstance(made, Tracer) or made.is_scalar or other.owner.alive:
+        return
+    for peer, way in holding.get(id(other), ()):
+        theirs = *candidate.theirs, *way
+        fits = all(
+            _seen(candidate.shape, along) == array.last.array_shape
+            for array, along in ((made, candidate.mine), (peer, theirs))
+        )
+        doubted = candidate.doubted or ("" if fits else _OTHER_TYPE)
+        holds = None if doubted else condition
+        share_parts(made, candidate.mine, peer, theirs, candidate.shape, holds, reason=doubted)
+    if candidate.condition is None and not candidate.theirs:
+        holding.setdefault(id(other), []).append((made, candidate.mine))
+
+
+_OTHER_TYPE = (
+    "a branch binds two names to one array that it makes, and the other branch makes one of them "
+    "an array of another shape or type; copy it before, x = x.copy()"
+)
+
+
+def _seen(shape: Shape, way: Way) -> Shape:
+    return read_along(way, full(shape, 0)).array_shape
+
+
 def origin(array: Tracer) -> tuple[Tracer, Way]:
     """The array that one is a view of, and the way there."""
     return _origin(array, {})

@@ -18,7 +18,14 @@ from tracejit.trace.body import Body, record_body
 from tracejit.trace.boolean_indexing import Masked
 from tracejit.trace.convert import PYTHON_SCALARS, converted
 from tracejit.trace.tracer import Tracer
-from tracejit.transforms.autograph.branch_aliases import Originals, candidates, note, originals
+from tracejit.transforms.autograph.branch_aliases import (
+    Holding,
+    Originals,
+    candidates,
+    note,
+    note_made_inside,
+    originals,
+)
 from tracejit.transforms.autograph.hidden_writes import require_kept, with_hidden_writes
 from tracejit.transforms.autograph.optional import (
     UnboundError,
@@ -123,7 +130,7 @@ def _record_branches(
         values.append(merged.variable(name, list(zip(trees, leaves, strict=True))))
     may_be = [
         [
-            (one, opposite if side else selector, merged.condition(side, one.condition))
+            (side, one, merged.condition(side, one.condition))
             for side, branch in enumerate(branches)
             for one in candidates(branch.finals[number].held, branch.originals)
         ]
@@ -157,14 +164,17 @@ def _record_branches(
     for branch in branches:
         lose_masked(branch.lost)
     old = [leaf for branch in branches for _, leaf in branch.originals.values()]
+    holding: list[Holding] = [{}, {}]
     for name, value, found, *ways in zip(names, after, may_be, *finals, strict=True):
         if not isinstance(value, Undefined | NoValue):
             _require_aligned(name, value, ways)
         conditions = [
-            (one, condition if place is None else made[place].instruction)
-            for one, condition, place in found
+            (one, (selector, opposite)[side] if place is None else made[place].instruction)
+            for side, one, place in found
         ]
         note(value, old, conditions)
+        for (one, condition), (side, *_) in zip(conditions, found, strict=True):
+            note_made_inside(value, one, condition, holding[side])
 
 
 def _leave_out_failing(branches: Sequence[_Branch]) -> None:
