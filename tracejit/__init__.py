@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from tracejit.callbacks import pure_callback
     from tracejit.display import show
+    from tracejit.display.magic import load_ipython_extension as load_ipython_extension
     from tracejit.interop import from_jax, from_stablehlo
     from tracejit.lax.stopping import stop_gradient
     from tracejit.queues import Queue, feeds, infeed, outfeed
@@ -163,6 +164,7 @@ supply(
 _MEMBERS = {
     "tracejit.callbacks": ("pure_callback",),
     "tracejit.display": ("show",),
+    "tracejit.display.magic": ("load_ipython_extension",),
     "tracejit.queues": (
         "Queue",
         "feeds",

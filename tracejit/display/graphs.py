@@ -152,7 +152,7 @@ class Graph:
             if source is None
             else self._sources.setdefault(source, len(self._sources)),
             "bytes": size_in_bytes(instruction.shape),
-            "time": _seconds(instruction),
+            "time": seconds_of(instruction),
             "kind": _KINDS.get(instruction.op.family, len(LEGEND) - 1),
         }
         for name, value in row.items():
@@ -220,7 +220,7 @@ def _said(source: Source) -> str:
     return f"{source}\n{linecache.getline(source.file, source.line).strip()[:LINE]}".strip()
 
 
-def _seconds(instruction: Instruction) -> float:
+def seconds_of(instruction: Instruction) -> float:
     """An estimate of an instruction's time alone, with all operands from memory."""
     if instruction.op.family == "constants":
         return 0.0
