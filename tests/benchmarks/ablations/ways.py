@@ -103,16 +103,16 @@ WAYS = (
         "transpose_kernel",
     ),
     Way(
-        "reduction: one row (text)",
-        ("cpu/schedule/reduce/row_code.py",),
+        "reduction: extremes (text)",
+        ("cpu/schedule/reduce/row_kernels.py", "cpu/schedule/reduce/float_extremes.py"),
         "cpu.schedule.reduce.rows",
         "row_in_text",
     ),
     Way(
-        "reduction: all rows (text)",
-        ("cpu/schedule/reduce/row_kernels.py",),
+        "reduction: argmax (text)",
+        ("cpu/schedule/reduce/argmax_code.py",),
         "cpu.schedule.reduce.rows",
-        "_whole_rows",
+        "argmax_in_text",
     ),
     Way(
         "fusion: horizontal",

@@ -252,7 +252,7 @@ class _Body(Expressions):
         carried = self._carried(loop.body)
         initial = [self.registers.read(*each) for each in carried]
         waits = len(carried) == 1 and (extent[0] == "%" or int(extent) > _CHAIN)
-        if waits and carried[0][2] * initial[0].kind.bits <= 8 * _LINE:
+        if waits and carried[0][2] * initial[0].kind.bits < 8 * _LINE:
             # Iterations depend on the one before; LLVM's passes interleave several such loops.
             raise UntranslatableError
         if any(value.kind.bits == 8 for value in initial):

@@ -1,9 +1,8 @@
-"""Reductions of contiguous rows as LLVM text.
+"""Maxima and minima of contiguous numbers as LLVM text.
 
-    way = RowReduction(ADD, FLOAT32, 0.0, lanes=32, group=4)
+    way = RowReduction(MAX, FLOAT32, -inf, lanes=32, group=4, apart=True)
     code = row_code(way, 1024)
     value = code.called(address, count, start)      # an expression; `code.text` comes with it
-    rows = rows_code(way, RowLayout(1024, 1024, 0), 0.0)    # a procedure that stores its results
 
 TVM sees one call, and LLVM's optimisations find nothing to do: values are in SSA form from the
 start. Elements are combined in the order of `Sweep.row`: ``group`` accumulator vectors, the
@@ -28,19 +27,14 @@ from tracejit.backends.tvm.cpu.mathematics.ordered_integers import (
 )
 from tracejit.backends.tvm.cpu.mathematics.vocabulary import select
 from tracejit.backends.tvm.cpu.schedule.reduce.float_extremes import FloatExtremes
-from tracejit.backends.tvm.ir.contracts import Contract, Region, declare, span, whole
+from tracejit.backends.tvm.ir.contracts import Contract, declare, span
 from tracejit.backends.tvm.ir.tir import Expr, tirx
 from tracejit.graph import Op
-from tracejit.ops.elementwise import ADD, AND, MAX, MIN, MUL, OR, XOR
+from tracejit.ops.elementwise import MAX, MIN
 
-_COMBINE: dict[Op, Callable[[Value, Value], Value]] = {
-    ADD: lambda a, b: a + b,
-    MUL: lambda a, b: a * b,
+_BETTER: dict[Op, Callable[[Value, Value], Value]] = {
     MAX: lambda a, b: select(a > b, a, b),
     MIN: lambda a, b: select(a < b, a, b),
-    AND: lambda a, b: a & b,
-    OR: lambda a, b: a | b,
-    XOR: lambda a, b: a ^ b,
 }
 # Combines loaded vectors with as many accumulators, and with what was seen of all.
 Step = Callable[
@@ -51,9 +45,9 @@ _RANKS = {MAX: (rank_for_maximum, maximum_of_rank), MIN: (rank_for_minimum, mini
 
 @dataclass(frozen=True)
 class RowReduction:
-    """The reduction of numbers of one ``kind``, from ``identity`` on.
+    """MAX or MIN of numbers of one ``kind``, from ``identity`` on.
 
-    MAX and MIN of floats are of their ranks, or in vectors by `FloatExtremes` if NaN is ``apart``.
+    Floats are compared by their ranks, or in vectors by `FloatExtremes` if NaN is ``apart``.
     Partial results of `row_code` are ranks if they are ``ranked``.
     """
 
@@ -68,26 +62,6 @@ class RowReduction:
     def __str__(self) -> str:
         how = "_ranks" * self.ranked + "_apart" * self.apart
         return f"{self.op.function}_{self.kind.name}x{self.lanes}x{self.group}{how}"
-
-
-@dataclass(frozen=True)
-class RowLayout:
-    """Rows of ``length`` numbers with stride ``apart``, from index ``first`` of memory on.
-
-    With ``parts`` above 1 each of ``count`` rows of ``whole`` numbers is cut into that many pieces
-    of ``length``, the last ones shorter; all first pieces come first.
-    """
-
-    length: int
-    apart: int
-    first: int
-    parts: int = 1
-    whole: int = 0
-    count: int = 1
-
-    def __str__(self) -> str:
-        numbers = self.length, self.apart, self.first, self.parts, self.whole, self.count
-        return "_".join(map(str, numbers))
 
 
 @dataclass(frozen=True)
@@ -121,72 +95,6 @@ def row_code(way: RowReduction, count: int | None) -> RowCode:
     return RowCode(name, module_text([code.defined(head, result)]), way.kind)
 
 
-def rows_code(way: RowReduction, rows: RowLayout, start: float) -> Procedure:
-    """``int32 name(ptr source, ptr target, i64 first, i64 count)``: ``count`` results from
-    ``first`` on.
-
-    Pieces of rows give partial results, without ``start``.
-    """
-    name = f"tracejit_rows_{way}_of_{rows}_from_{_named(way, start)}"
-    code = RowProcedure(name, ["source", "target"], ["first", "count"], way)
-    if rows.parts == 1:
-        first = ("first", rows.apart), (rows.first, 1)
-        read = Region("source", first, (("count", rows.apart), (rows.length, 1)))
-        code.touches([read], [span("target", "first", "count")])
-    else:
-        read = Region("source", ((rows.first, 1),), ((rows.count, rows.apart), (rows.whole, 1)))
-        code.touches([read], [span("target", "first", "count")])
-
-    def piece(number: str) -> None:
-        place, length = code.sum("%first", number), str(rows.length)
-        part, row = code.quotient(place, str(rows.count))
-        skipped = code.lesser(code.product(part, length), str(rows.whole))
-        rest = code.sum(str(rows.whole), code.product(skipped, "-1"))
-        begin = code.sum(code.product(row, str(rows.apart)), skipped)
-        at = code.place("%source", code.sum(begin, str(rows.first)))
-        initial = code.literal_of(way.identity)
-        made = code.combined(at, code.lesser(length, rest), None, initial)
-        code.put(made, code.place("%target", place))
-
-    def all_rows() -> None:
-        begin = code.sum(code.product("%first", str(rows.apart)), str(rows.first))
-        source, target = code.place("%source", begin), code.place("%target", "%first")
-
-        def one(number: str) -> None:
-            at = code.place(source, code.product(number, str(rows.apart)))
-            made = code.combined(at, "", rows.length, code.literal_of(start))
-            code.put(code.number_of(made), code.place(target, number))
-
-        code.loop("%count", one)
-
-    some = code.holds("sgt", "%count", "0")
-    code.when(some, all_rows if rows.parts == 1 else lambda: code.loop("%count", piece))
-    return code
-
-
-def parts_code(way: RowReduction, parts: int, count: int, start: float) -> Procedure:
-    """``int32 name(ptr source, ptr target)``: ``count`` results of ``parts`` partial ones each."""
-    name = f"tracejit_parts_{way}_of_{parts}x{count}_from_{_named(way, start)}"
-    code = RowProcedure(name, ["source", "target"], [], way)
-    code.touches([whole("source", parts * count)], [whole("target", count)])
-
-    def one(number: str) -> None:
-        code.lanes = 1
-        total = Value(code, way.kind, code.literal_of(start))
-        for part in range(parts):
-            at = code.place("%source", code.sum(number, str(part * count)))
-            total = code.joined(total, code.get(way.kind, at))
-        code.put(code.number_of(total), code.place("%target", number))
-
-    code.loop(str(count), one)
-    return code
-
-
-def _named(way: RowReduction, number: float) -> str:
-    """A number as part of a name."""
-    return literal(way.kind, number).replace("-", "minus")
-
-
 class RowProcedure(Procedure):
     """The function under construction; offsets count bytes."""
 
@@ -196,10 +104,10 @@ class RowProcedure(Procedure):
         super().__init__(name, pointers, integers, way.lanes)
         self._way = way
         self._kind = way.kind
-        self.joined = _COMBINE[way.op]
+        self.joined = _BETTER[way.op]
         self._rank: Callable[[Value], Value] = lambda x: x
         self.number_of: Callable[[Value], Value] = lambda x: x
-        if way.kind.is_float and way.op in _RANKS:
+        if way.kind.is_float:
             self.joined = higher_rank
             self._rank, self.number_of = _RANKS[way.op]
         self._item = way.kind.bits // 8

@@ -11,7 +11,6 @@ from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Accumulators,
 from tracejit.backends.tvm.cpu.schedule.reduce.common import PARTS, Reduction, numbered, product
 from tracejit.backends.tvm.cpu.schedule.reduce.row_kernels import (
     FoundInText,
-    WholeRows,
     argmax_in_text,
     row_in_text,
 )
@@ -22,9 +21,6 @@ from tracejit.backends.tvm.ir.tir import Expr, Stmt, i32, importing, loop, seq, 
 def rows(kernel: Reduction, axis: Axis) -> Stmt:
     """The statement of ``kernel`` with vectors along ``axis``."""
     kernel.frame.schedule = "row reduction" if kernel.kept_axes else "full reduction"
-    whole = _whole_rows(kernel, axis)
-    if whole is not None:
-        return whole
     counts = [kernel.count(a) for a in kernel.kept_axes]
     if kernel.in_parts(kernel.kept_size):
         return _row_parts(kernel, axis, counts)
@@ -34,15 +30,6 @@ def rows(kernel: Reduction, axis: Axis) -> Stmt:
         return _combined_row(kernel, axis, ranges, kernel.initial, kernel.finish)
 
     return nest(counts, row, parallel=kernel.parallel(), dtype=kernel.dtype)
-
-
-def _whole_rows(kernel: Reduction, axis: Axis) -> Stmt | None:
-    """All rows as one procedure, where that is possible."""
-    if len(kernel.loads) != 1 or len(kernel.reduced_axes) != 1 or len(kernel.kept_axes) > 1:
-        return None
-    kept = kernel.kept_axes[0] if kernel.kept_axes else None
-    parts = PARTS if kernel.in_parts(kernel.kept_size) else 1
-    return WholeRows(kernel, axis, kept, kernel.loads[0], parts, kernel.work).statement()
 
 
 def _combined_row(
