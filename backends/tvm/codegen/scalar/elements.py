@@ -38,6 +38,10 @@ def shared_loop(extent: int, body: Callable[[Expr], Sequence[Stmt]], dtype: str)
     return loop(extent, lambda i: seq(*body(i)), PARALLEL, dtype=dtype)
 
 
+SharedLoop = Callable[[int, Callable[[Expr], Sequence[Stmt]], str], Stmt]
+"""`shared_loop`, or another function that writes such a loop."""
+
+
 def nested(
     axes: Sequence[Axis], positions: Positions, body: Callable[[], Sequence[Stmt]], dtype: str
 ) -> Stmt:

@@ -12,7 +12,13 @@ from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Axis
 from tracejit.backends.tvm.codegen.root_rules import Results, anchors_of
 from tracejit.backends.tvm.codegen.scalar.accumulators import Accumulators, accumulated
-from tracejit.backends.tvm.codegen.scalar.elements import Elements, nested, place, shared_loop
+from tracejit.backends.tvm.codegen.scalar.elements import (
+    Elements,
+    SharedLoop,
+    nested,
+    place,
+    shared_loop,
+)
 from tracejit.backends.tvm.codegen.scalar.reduction import Combination, combined
 from tracejit.backends.tvm.codegen.scalar.table import scalar
 from tracejit.backends.tvm.codegen.stores import Store
@@ -116,10 +122,16 @@ def cumulative(
 
 @scalar.attach(SELECT_AND_SCATTER)
 def select_and_scatter(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    return scattered_by(shared_loop, frame, instruction, results)
+
+
+def scattered_by(
+    shared_by: SharedLoop, frame: Frame, instruction: Instruction, results: Results
+) -> Stmt:
     """The initial value everywhere; then each source element goes where its window selects.
 
     Windows may overlap, except along dimensions that they leave alone. A step of the shared loop
-    has one place along those, and goes over all windows there.
+    has one index along those, and goes over all windows there.
     """
     frame.schedule = "select and scatter"
     ((_, target),) = results
@@ -160,8 +172,9 @@ def select_and_scatter(frame: Frame, instruction: Instruction, results: Results)
                 index = positions[at[d]] * const(w.stride, dtype) - const(w.padding_low, dtype)
                 index = index + positions[within[d]]
                 coordinates.append(Opaque(index, frozenset()))
-                within_bounds = tirx.And(index >= zero, index < const(sizes[d], dtype))
-                inside = tirx.And(inside, within_bounds)
+                if not alone[d]:
+                    within_bounds = tirx.And(index >= zero, index < const(sizes[d], dtype))
+                    inside = tirx.And(inside, within_bounds)
             scope = emitter()
             address = zero
             for index, stride in zip(coordinates, strides, strict=True):
@@ -192,4 +205,4 @@ def select_and_scatter(frame: Frame, instruction: Instruction, results: Results)
         return [AllocBuffer(selected), nested(serial, positions, window_of, dtype)]
 
     threads = math.prod(axis.extent for axis in shared)
-    return seq(filled, shared_loop(threads, step_of, dtype))
+    return seq(filled, shared_by(threads, step_of, dtype))
