@@ -188,7 +188,7 @@ FRAGMENT = (
     ),
     Pass(
         "hoist-scan-contractions",
-        on_roots(hoist_scan_contractions),
+        on_limits(hoist_scan_contractions),
         "before legalize: a Scan states which inputs it slices, a While does not",
     ),
     Pass(
@@ -282,7 +282,7 @@ FRAGMENT = (
     ),
     Pass(
         "split-concats",
-        on_roots(split_concats),
+        on_limits(split_concats),
         "last: every other pass sees whole arrays",
     ),
 )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.backends.tvm.passes.tile import split_concats
+from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.backends.tvm.passes.tile.split_concats import split_concats as in_boxes
 from tracejit.graph import Computation, Module
 from tracejit.ops.control import OPTIMIZATION_BARRIER
@@ -68,11 +68,11 @@ def test_what_stays() -> None:
         return [tj.jit(function).lower(x).module.entry.root]
 
     small = roots(laplacian, X[:20, :20].copy())
-    assert in_boxes(small) == small
+    assert in_boxes(small, Limits()) == small
     single = roots(lambda x: np.roll(x, 1, 0) * 2, X)
-    assert in_boxes(single) == single
+    assert in_boxes(single, Limits()) == single
     many = roots(lambda x: np.concatenate([x] * 12)[5:1205] * 2, X)
-    assert in_boxes(many) == many
+    assert in_boxes(many, Limits()) == many
 
 
 def drawn(choices: list[int], x: Any, depth: int) -> Any:
@@ -103,10 +103,9 @@ def drawn(choices: list[int], x: Any, depth: int) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_random_arrays(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_arrays(seed: int) -> None:
     """The graph in boxes gives the very numbers of the graph that was recorded."""
-    monkeypatch.setattr(split_concats, "LEAST_ELEMENTS", 1)
-    monkeypatch.setattr(split_concats, "MOST_BOXES", 200)
+    limits = Limits(split_from=1, most_boxes=200)
     rng = np.random.default_rng(seed)
     x, numbers = (
         rng.standard_normal((11, 13)).astype(np.float32),
@@ -117,14 +116,14 @@ def test_random_arrays(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         return drawn(list(numbers), x, 4) * 2
 
     entry = tj.jit(function).lower(x).module.entry
-    (root,) = in_boxes([entry.root])
+    (root,) = in_boxes([entry.root], limits)
     made = Module("boxes", Computation("boxes", entry.parameters, root))
     np.testing.assert_array_equal(tj.interpret(made, x), function(x))
     if seed % 6 == 0:
-        np.testing.assert_allclose(tj.jit(function)(x), function(x), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(tj.compile(made)(x), function(x), rtol=1e-5, atol=1e-6)
 
 
 def test_barriers_are_only_before_what_is_stored() -> None:
     entry = tj.jit(lambda x: laplacian(np.tanh(x) * x)).lower(X).module.entry
-    made = in_order(in_boxes([entry.root]))
+    made = in_order(in_boxes([entry.root], Limits()))
     assert sum(i.op is OPTIMIZATION_BARRIER for i in made) == 1

@@ -21,6 +21,7 @@ from tracejit.traversal import in_order
 from tracejit.verifier import verify
 
 with importing_tvm():
+    from tracejit.backends.tvm.ir.limits import Limits
     from tracejit.backends.tvm.passes.canonicalize.canonicalize import canonicalize
     from tracejit.backends.tvm.passes.loops.scan_contractions import hoist_scan_contractions
 
@@ -42,7 +43,7 @@ def traced(function: Callable[..., Any], *arguments: Any) -> Computation:
 
 def rewritten(function: Callable[..., Any], *arguments: Any) -> Instruction:
     entry = traced(function, *arguments)
-    (root,) = hoist_scan_contractions(canonicalize([entry.root]))
+    (root,) = hoist_scan_contractions(canonicalize([entry.root]), Limits())
     verify(Module("test", Computation("entry", entry.parameters, root)))
     return root
 

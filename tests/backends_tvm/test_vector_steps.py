@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.backends.tvm.passes.loops import hoist_contractions, vectorize
+from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.backends.tvm.pipeline import applied
 from tracejit.errors import TracejitError
 from tracejit.graph import Computation, Instruction, Module
@@ -31,7 +31,7 @@ def soon() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop_capture, "LEAST_STEPS", 3)
         patch.setattr(capture_policy, "LEAST_OF_NESTS", 3)
-        patch.setattr(vectorize, "LEAST_STEPS", 2)
+        patch.setattr(Limits, "batches", lambda self, count, size=1: count > 1)
         yield
 
 
@@ -247,7 +247,7 @@ def test_products_that_no_step_has_a_part_in_come_before_the_loop() -> None:
     given, expected = arrays(), arrays()
     function_of(["B = A + 1", *lines])(*expected)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hoist_contractions, "LEAST_STEPS", 2)
+        patch.setattr(Limits, "hoists", lambda self, count, nbytes=0: count > 1)
         module = vectorised(recorded(["B = A + 1", *lines], given))
     assert sum(i.op is DOT_GENERAL for i in in_order([module.entry.root])) == 1
     assert depth(module.entry.root) == 1

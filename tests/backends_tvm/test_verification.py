@@ -26,9 +26,9 @@ with importing_tvm():
     from tracejit.backends.tvm.cpu.objects.build import build
     from tracejit.backends.tvm.cpu.processor import processor_of
     from tracejit.backends.tvm.cpu.schedule.rows.column_kernel import Columns
-    from tracejit.backends.tvm.fusion import row_fusion
     from tracejit.backends.tvm.fusion.planner import _Fusion
     from tracejit.backends.tvm.ir.contracts import Contract, declare, for_each, span, whole
+    from tracejit.backends.tvm.ir.limits import Limits
     from tracejit.backends.tvm.ir.reshapes import base_buffer
     from tracejit.backends.tvm.ir.tir import (
         PARALLEL,
@@ -594,7 +594,7 @@ def test_panels_wider_than_the_axis_that_a_reshape_split_are_found(
         return made
 
     monkeypatch.setattr(Columns, "local_layout", of_dimension)
-    monkeypatch.setattr(row_fusion, "LEAST_COLUMNS", 2)
+    monkeypatch.setattr(Limits, "are_columns", lambda self, count: count > 1)
 
     def centered(a: Any) -> Any:
         x = np.repeat(a, 2, axis=1)

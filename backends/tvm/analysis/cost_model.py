@@ -13,23 +13,9 @@ from tracejit.ops.constants import CONSTANT, IOTA
 from tracejit.ops.indexing import GATHER
 from tracejit.ops.layout import SLICE
 
-# The least cost of a value that is stored instead of recomputed in each kernel that needs it.
-SHARED_COST = 4
-# The least cost, times the number of copies, of a broadcast value that is stored instead of
-# recomputed for each copy.
-AMPLIFIED_COST = 8
-# The same for a value that overlapping slices read, as in stencils of stencils, if it has more
-# bytes than fit in registers and cache lines nearby.
-REPEATED_COST = 20
+# A value that overlapping slices read is stored only if it has more bytes than registers and cache
+# lines nearby hold.
 _LEAST_REPEATED = 1 << 10
-# The highest cost of a contraction's epilogue.
-EPILOGUE_COST = 6
-# The largest expression of an epilogue, with rounding expanded.
-EPILOGUE_SIZE = 32
-# The highest cost of a cumulative op's operand that is computed during the scan: for a vector of
-# columns, and for an element of a row.
-COLUMNS_COST = 16
-ROWS_COST = 1
 # The most ops of a kernel: more take longer to compile than several smaller kernels.
 SIZE_LIMIT = 400
 # The deepest nesting of an expression: the emitter recurses as deeply.

@@ -12,14 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from tracejit.backends.tvm.analysis.cost_model import (
-    AMPLIFIED_COST,
-    COLUMNS_COST,
-    EPILOGUE_COST,
-    EPILOGUE_SIZE,
     NESTED,
-    REPEATED_COST,
-    ROWS_COST,
-    SHARED_COST,
     SIZE_LIMIT,
     computed_again,
     cost_of,
@@ -46,7 +39,6 @@ from tracejit.backends.tvm.fusion.kernel import (
     is_given,
     packed_scalars,
 )
-from tracejit.backends.tvm.fusion.row_fusion import LEAST_COLUMNS
 from tracejit.backends.tvm.fusion.snapshot_reads import snapshot_reads
 from tracejit.backends.tvm.ir.internal_ops import (
     BOUNDED_DOT,
@@ -95,11 +87,6 @@ _BY_MEMORY = (
     RAGGED_DOT,
     RNG_GET_AND_UPDATE_STATE,
 )
-# The largest fraction of an array for an update that depends on other elements of it to be
-# materialised first.
-SMALL_UPDATE = 4
-# The largest fraction of an array that is computed where it is gathered.
-FEW_GATHERED = 3
 # Limits of the search for dependences: instructions visited, and writers checked.
 NEAR = 256
 FEW_WRITERS = 4
@@ -169,7 +156,10 @@ class _Fusion:
         for instruction in self.order:
             if instruction.op is BROADCAST_IN_DIM:
                 (operand,) = instruction.operands
-                if cost[operand] and _copies(instruction) * cost[operand] >= AMPLIFIED_COST:
+                if (
+                    cost[operand]
+                    and _copies(instruction) * cost[operand] >= self.limits.amplified_cost
+                ):
                     self.memory.add(operand)
             members: set[Instruction] = set()
             if isinstance(instruction.shape, Shape) and not (
@@ -191,7 +181,7 @@ class _Fusion:
             inside[instruction] = frozenset(members)
             cost[instruction] = sum(map(costs.__getitem__, members))
             again = computed_again(instruction, self.users[instruction])
-            if again * cost[instruction] >= REPEATED_COST:
+            if again * cost[instruction] >= self.limits.repeated_cost:
                 self.memory.add(instruction)
             self.size[instruction], self.chain[instruction] = size, chain
         return cost
@@ -226,7 +216,7 @@ class _Fusion:
         if are_scalars((instruction, *owners)):
             # They are in one kernel, which computes common operands once.
             return False
-        return len(owners) > 1 and self.cost[instruction] >= SHARED_COST
+        return len(owners) > 1 and self.cost[instruction] >= self.limits.shared_cost
 
     def _wants_memory(self, user: Instruction, operand: Instruction) -> bool:
         """Whether ``user`` would compute ``operand`` many times for each of its elements."""
@@ -246,7 +236,7 @@ class _Fusion:
                 return False
             return True
         if user.op is INDEX_VECTOR:
-            return cost > EPILOGUE_COST
+            return cost > self.limits.epilogue_cost
         if user.op is TUPLE:
             above = self.users[user]
             return any(u.op in (CUSTOM_CALL, TUPLE) and self._wants_memory(u, user) for u in above)
@@ -266,11 +256,11 @@ class _Fusion:
             # Every operand is computed while it is written to its region.
             return not self._fit_together(user)
         if user.op is SCATTER and _is_scattered(user, operand):
-            return cost > SHARED_COST
+            return cost > self.limits.shared_cost
         if user.op is REDUCE_WINDOW and _computes_on_its_way(user, cost, self.limits):
             return cost == 0 and not _is_view(operand)
         is_product = user.op in (DOT_GENERAL, BOUNDED_DOT)
-        if is_product and cost <= EPILOGUE_COST and _reads_once(user, operand):
+        if is_product and cost <= self.limits.epilogue_cost and _reads_once(user, operand):
             return self._grows_long(operand)
         return cost > 0 or not _is_view(operand)
 
@@ -281,14 +271,17 @@ class _Fusion:
         are cheaper to compute together, and to gather from memory.
         """
         alone = operand is gather.operands[0] and self.users[operand] == [gather]
-        return alone and FEW_GATHERED * gather.array_shape.size <= operand.array_shape.size
+        return (
+            alone
+            and self.limits.gathered_part * gather.array_shape.size <= operand.array_shape.size
+        )
 
     def _is_made_before(self, update: Instruction) -> bool:
         """Whether the values of an update are materialised before the update."""
         value = update.operands[1]
         cost = self.cost[value]
         # Storing them first costs less than copying the rest of the array.
-        small = SMALL_UPDATE * value.array_shape.size <= update.array_shape.size
+        small = self.limits.updated_part * value.array_shape.size <= update.array_shape.size
         is_part = small and not self._is_stored(base_buffer(value))
         if (cost or is_part) and not self._is_made_in_time(update):
             return True
@@ -308,7 +301,9 @@ class _Fusion:
         below = [
             i for i in backward_slice([operand], self.memory.__contains__) if i not in self.memory
         ]
-        return math.prod(growth(i) for i in below if pointwise.get(i.op)) > EPILOGUE_SIZE
+        return (
+            math.prod(growth(i) for i in below if pointwise.get(i.op)) > self.limits.epilogue_size
+        )
 
     def _is_made_in_time(self, update: Instruction) -> bool:
         """Whether the values of an update may be computed when the update is written.
@@ -398,10 +393,13 @@ class _Fusion:
             return _computes_on_its_way(instruction, cost, self.limits)
         if instruction.op in (CONCATENATE, PAD):
             few = len(instruction.operands) <= MOST_JOINED
-            return few and sum(map(cost_of, seen)) <= EPILOGUE_COST
+            return few and sum(map(cost_of, seen)) <= self.limits.epilogue_cost
         # The epilogue of a contraction is one expression, expanded for every use of a value.
         size = math.prod(map(growth, seen))
-        return sum(map(cost_of, seen)) <= EPILOGUE_COST and size <= EPILOGUE_SIZE
+        return (
+            sum(map(cost_of, seen)) <= self.limits.epilogue_cost
+            and size <= self.limits.epilogue_size
+        )
 
     def kernels(self) -> list[Fusion]:
         """The kernels, one for each instruction that is materialised, in order."""
@@ -473,8 +471,8 @@ def _computes_on_its_way(window: Instruction, cost: int, limits: Limits) -> bool
     if axis is None:
         return False
     columns = next((size for size in reversed(sizes[axis + 1 :]) if size > 1), 1)
-    if columns >= LEAST_COLUMNS:
-        return cost <= COLUMNS_COST
+    if limits.are_columns(columns):
+        return cost <= limits.columns_cost
     operand = window.operands[0]
     if operand.op is CONVERT_ELEMENT_TYPE:
         (given,) = operand.operands
@@ -482,7 +480,7 @@ def _computes_on_its_way(window: Instruction, cost: int, limits: Limits) -> bool
             # A conversion of integers adds no latency, but a store and a load do.
             return True
     arrays = {o for o in operand.operands if o.op is not BROADCAST_IN_DIM}
-    return cost <= ROWS_COST and sizes[axis] < limits.cut_cumulative and len(arrays) <= 1
+    return cost <= limits.rows_cost and sizes[axis] < limits.cut_cumulative and len(arrays) <= 1
 
 
 def _is_scattered(scatter: Instruction, operand: Instruction) -> bool:

@@ -22,15 +22,6 @@ from tracejit.ops.computations import monoid
 from tracejit.ops.reduction import REDUCE
 from tracejit.shapes import Shape
 
-# Rows with at most this number of elements in all are fused, however few they are.
-SMALL_WORK = 1 << 13
-MOST_PHASES = 12
-# Strided rows are computed side by side; fewer do not pay.
-LEAST_COLUMNS = 16
-# Rows that begin with a pointwise kernel have a length that is a multiple of the first number, at
-# most the second.
-WHOLE_VECTORS, LEAST_BEGUN, MOST_BEGUN = 32, 256, 1 << 14
-
 
 @dataclass(frozen=True)
 class RowSpace:
@@ -111,10 +102,10 @@ def rows_of(kernel: Fusion, limits: Limits) -> RowSpace | None:
     least = limits.least_rows
     if rows.are_columns:
         columns = next(n for n in reversed(rows.row_sizes) if n > 1)
-        if columns < LEAST_COLUMNS or rows.length > limits.longest_column:
+        if not limits.are_columns(columns) or rows.length > limits.longest_column:
             return None
-        least *= LEAST_COLUMNS
-    return rows if math.prod(rows.row_sizes) >= least or size <= SMALL_WORK else None
+        least *= limits.least_columns
+    return rows if math.prod(rows.row_sizes) >= least or size <= limits.small_rows else None
 
 
 def _is_simple(anchor: Instruction) -> bool:
@@ -213,7 +204,7 @@ class _Groups:
             host.phases.append(kernel)
             host.results.extend(kernel.results)
             rows = host.rows
-            if len(host.phases) == MOST_PHASES:
+            if len(host.phases) == self._limits.most_phases:
                 for instruction in inputs_of_all(host, self._memory):
                     self._readers[instruction, rows].discard(position)
                 wanted = set()
@@ -236,10 +227,16 @@ class _Groups:
             reads = made & wanted
             if rows is not None and (own is None or own == rows):
                 related = reads or position in alike
-                room = not isinstance(other, RowKernel) or len(other.phases) < MOST_PHASES
-                if related and room and _row_local(kernel, rows, made, self._memory):
+                room = (
+                    not isinstance(other, RowKernel) or len(other.phases) < self._limits.most_phases
+                )
+                if related and room and _row_local(kernel, rows, made, self._memory, self._limits):
                     return position
-            if reads and own is not None and _begins_rows(other, kernel, own, self._memory):
+            if (
+                reads
+                and own is not None
+                and _begins_rows(other, kernel, own, self._memory, self._limits)
+            ):
                 # A final result may be written over an argument, but not by phases.
                 return None if made & self._needed else position
             if position in makers:
@@ -247,7 +244,9 @@ class _Groups:
         return None
 
 
-def _begins_rows(first: Fusion, kernel: Fusion, rows: RowSpace, memory: set[Instruction]) -> bool:
+def _begins_rows(
+    first: Fusion, kernel: Fusion, rows: RowSpace, memory: set[Instruction], limits: Limits
+) -> bool:
     """Whether a pointwise kernel can be a phase of ``kernel``'s row kernel.
 
     Then a row is read once. Not for strided rows, for rows that are not whole vectors, which a
@@ -255,11 +254,12 @@ def _begins_rows(first: Fusion, kernel: Fusion, rows: RowSpace, memory: set[Inst
     """
     if isinstance(first, RowKernel) or first.anchor is not None or rows.are_columns:
         return False
-    if rows.length % WHOLE_VECTORS or not LEAST_BEGUN <= rows.length <= MOST_BEGUN:
+    multiple, least, most = limits.begun_rows
+    if rows.length % multiple or not least <= rows.length <= most:
         return False
     if any(map(packed_scalars, first.results)) or not rows.is_whole(first.dimensions):
         return False
-    return _row_local(kernel, rows, set(first.results), memory)
+    return _row_local(kernel, rows, set(first.results), memory, limits)
 
 
 def inputs_of_all(kernel: Fusion, memory: set[Instruction]) -> set[Instruction]:
@@ -269,7 +269,11 @@ def inputs_of_all(kernel: Fusion, memory: set[Instruction]) -> set[Instruction]:
 
 
 def _row_local(
-    kernel: Fusion, rows: RowSpace, made: set[Instruction], memory: set[Instruction]
+    kernel: Fusion,
+    rows: RowSpace,
+    made: set[Instruction],
+    memory: set[Instruction],
+    limits: Limits,
 ) -> bool:
     """Whether a kernel runs over these rows and reads ``made`` only at its own row."""
     if kernel.anchor is None and rows.is_whole(kernel.dimensions) is None:
@@ -285,7 +289,8 @@ def _row_local(
         addresses = [load.address for load in accesses.loads]
         # A broadcast or a tile that a reshape merged splits the columns, which makes panels
         # narrow.
-        if merge(row_space.variables, addresses, accesses.opaque)[-1].extent < LEAST_COLUMNS:
+        columns = merge(row_space.variables, addresses, accesses.opaque)[-1].extent
+        if not limits.are_columns(columns):
             return False
     for load in accesses.loads:
         if load.instruction not in made:

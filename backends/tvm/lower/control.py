@@ -32,9 +32,6 @@ from tracejit.ops.elementwise import select
 from tracejit.ops.layout import full_like
 from tracejit.shapes import ElementType, Shape
 
-# The least bytes of a loop's state for ping-pong buffers instead of copies.
-LARGE_STATE = 2 << 10
-
 
 class Lowering(Protocol):
     """The type of `lower_fragment` for nested graphs."""
@@ -79,7 +76,10 @@ class ControlSteps:
         ]
         starts = zip(arrays_of(init), results, strict=True)
         moved = sum(r.nbytes for r in fresh if isinstance(r, Scratch))
-        in_turn = moved >= LARGE_STATE and not instruction.attributes["condition"].has_effect
+        in_turn = (
+            moved >= self._target.limits.swapped_state
+            and not instruction.attributes["condition"].has_effect
+        )
         loop = WhileStep(
             start=[
                 self._kernels.copy(source, target, f"{name}_start{n}")

@@ -131,9 +131,8 @@ WAYS = (
     Way(
         "rows: columns",
         ("cpu/schedule/rows/column_kernel.py",),
-        "fusion.row_fusion",
-        "LEAST_COLUMNS",
-        1 << 62,
+        "ir.limits",
+        "Limits.are_columns",
     ),
     Way("loops: one kernel", ("cpu/loop_kernel.py",), "cpu.target", "in_registers"),
     Way(

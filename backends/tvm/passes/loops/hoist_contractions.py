@@ -18,6 +18,7 @@ from tracejit.backends.tvm.analysis.contiguous_access import (
     SideBySide,
 )
 from tracejit.backends.tvm.analysis.induction import CountedLoop
+from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.batching.batch import Batched, applied, uniform
 from tracejit.errors import UnsupportedError
 from tracejit.graph import Computation, Instruction
@@ -37,22 +38,18 @@ from tracejit.ops.layout import broadcast_in_dim, dynamic_slice, reshape
 from tracejit.shapes import ElementType, Shape, TupleShape
 from tracejit.traversal import in_order, substitute
 
-LEAST_STEPS = 8
-MOST_BYTES = 64 << 20
-"""The most bytes of each stacked array."""
-
 
 def hoist_contractions(
-    loop: CountedLoop, instruction: Instruction, lanes: IterationBatch
+    loop: CountedLoop, instruction: Instruction, lanes: IterationBatch, limits: Limits
 ) -> Instruction | None:
     """The final state of a loop with its products hoisted; None if there are none.
 
     ``instruction`` is the loop, ``lanes`` are all of its iterations, without a mask.
     """
-    if lanes.mask is not None or lanes.count < LEAST_STEPS or lanes.first.terms:
+    if lanes.mask is not None or not limits.hoists(lanes.count) or lanes.first.terms:
         return None
     order = in_order([loop.body.root])
-    values = _values(loop, lanes, order)
+    values = _values(loop, lanes, order, limits)
     products = {
         dot: values[dot].value
         for dot in order
@@ -62,7 +59,7 @@ def hoist_contractions(
 
 
 def _values(
-    loop: CountedLoop, lanes: IterationBatch, order: Sequence[Instruction]
+    loop: CountedLoop, lanes: IterationBatch, order: Sequence[Instruction], limits: Limits
 ) -> dict[Instruction, Batched]:
     """The values of all iterations that can be computed before the loop."""
     first = broadcast_in_dim(constant(lanes.first.constant, ElementType.S64), (lanes.count,), ())
@@ -80,7 +77,10 @@ def _values(
         operands = [value for value in known if value is not None]
         if instruction in values or instruction.op is PARAMETER or len(operands) < len(known):
             continue
-        if instruction not in wanted or instruction.has_effect or not _is_small(instruction, lanes):
+        if instruction not in wanted or instruction.has_effect:
+            continue
+        shape = instruction.shape
+        if not isinstance(shape, Shape) or not limits.hoists(lanes.count, shape.nbytes):
             continue
         if not operands and instruction.op is not CONSTANT and instruction.computations:
             continue
@@ -90,11 +90,6 @@ def _values(
         except (RefusedError, UnsupportedError):
             continue
     return values
-
-
-def _is_small(instruction: Instruction, lanes: IterationBatch) -> bool:
-    shape = instruction.shape
-    return isinstance(shape, Shape) and shape.nbytes * lanes.count <= MOST_BYTES
 
 
 def _is_worth_it(dot: Instruction, values: Mapping[Instruction, Batched]) -> bool:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.backends.tvm.passes.loops.stacked_contractions import (
     seen_through,
     stacked_dots,
@@ -34,11 +35,8 @@ from tracejit.ops.scanning import SCAN, scan, scan_length
 from tracejit.shapes import AnyShape, ElementType, Shape
 from tracejit.traversal import in_order, substitute, transform, user_counts
 
-MOST_BYTES = 1 << 20
-"""The most bytes of stacked operands, unless they are stacked anyway."""
 
-
-def hoist_scan_contractions(roots: Sequence[Instruction]) -> list[Instruction]:
+def hoist_scan_contractions(roots: Sequence[Instruction], limits: Limits) -> list[Instruction]:
     """Roots that are equal up to the order of sums. Nested loops are processed later."""
 
     def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
@@ -46,7 +44,7 @@ def hoist_scan_contractions(roots: Sequence[Instruction]) -> list[Instruction]:
             return None
         if instruction.attributes["dimensions"] != (0,) or scan_length(instruction) < 2:
             return None
-        loop = _Loop(instruction, operands)
+        loop = _Loop(instruction, operands, limits.scanned_bytes)
         loop.take_before()
         loop.take_after()
         return loop.results() if loop.is_changed else None
@@ -83,7 +81,9 @@ class _After:
 
 
 class _Loop:
-    def __init__(self, instruction: Instruction, operands: Sequence[Instruction]) -> None:
+    def __init__(
+        self, instruction: Instruction, operands: Sequence[Instruction], most_bytes: int
+    ) -> None:
         attributes = instruction.attributes
         step: Computation = attributes["to_apply"]
         count = len(operands) - attributes["num_carries"]
@@ -102,7 +102,7 @@ class _Loop:
         self.after: dict[int, _After] = {}
         self.sums: dict[int, _After] = {}
         own = [*(o.shape for o in operands[:count]), *instruction.element_shapes[:stacked]]
-        self.room = max(MOST_BYTES, sum(map(_nbytes, own)))
+        self.room = max(most_bytes, sum(map(_nbytes, own)))
         self.is_changed = False
 
     def _fixed(self) -> dict[Instruction, Instruction]:

@@ -21,6 +21,7 @@ from tracejit.backends.tvm.analysis.contiguous_access import IterationBatch, Ref
 from tracejit.backends.tvm.analysis.induction import CountedLoop, counted_loop
 from tracejit.backends.tvm.analysis.monoids import is_sum
 from tracejit.backends.tvm.ir.graph import Graph
+from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.backends.tvm.passes.canonicalize.canonicalize import canonicalize
 from tracejit.backends.tvm.passes.loops.dependence import OwnSlices
 from tracejit.backends.tvm.passes.loops.hoist_contractions import hoist_contractions
@@ -41,13 +42,6 @@ from tracejit.ops.reduction import reduce
 from tracejit.shapes import ElementType, Shape
 from tracejit.trace.affine_bounds import Affine, least
 from tracejit.traversal import in_order, rebuild, substitute, transform, user_counts
-
-LEAST_STEPS = 4
-"""The least iterations that are vectorised, ..."""
-LARGEST_STEP = 4096
-"""... the most elements of an array in an iteration, more being vectors already, ..."""
-LARGEST_WHOLE = 1 << 20
-"""... and the most elements of a batched array."""
 
 
 def vectorize_loops(graph: Graph, context: Context) -> Graph:
@@ -135,7 +129,7 @@ class _Loops:
         return _with_roots(instruction, operands, new)
 
 
-Loop = Callable[[CountedLoop, Instruction], Instruction | None]
+Loop = Callable[[CountedLoop, Instruction, Limits], Instruction | None]
 
 
 def over_loop(rewrite: Loop) -> Callable[[Graph, Context], Graph]:
@@ -145,30 +139,34 @@ def over_loop(rewrite: Loop) -> Callable[[Graph, Context], Graph]:
     def run(graph: Graph, context: Context) -> Graph:
         (loop,) = graph.outputs
         found = counted_loop(loop, loop.operands)
-        made = None if found is None else rewrite(found, loop)
+        made = None if found is None else rewrite(found, loop, context.limits)
         return graph if made is None else graph.with_roots([made])
 
     return run
 
 
-def with_promoted_scalars(loop: CountedLoop, instruction: Instruction) -> Instruction | None:
+def with_promoted_scalars(
+    loop: CountedLoop, instruction: Instruction, limits: Limits
+) -> Instruction | None:
     """The loop's final state, with elements that all iterations write promoted to scalars."""
     held = promote_scalars(loop, instruction)
     return None if held is None else tuple_(held[1])
 
 
-def as_vectors(loop: CountedLoop, instruction: Instruction) -> Instruction | None:
+def as_vectors(loop: CountedLoop, instruction: Instruction, limits: Limits) -> Instruction | None:
     """The final state of a loop, vectorised; None if its iterations are not independent."""
-    for lanes in _lanes(loop):
+    for lanes in _lanes(loop, limits):
         with suppress(RefusedError, UnsupportedError):
-            return _Steps(loop, lanes).results()
+            return _Steps(loop, lanes, limits).results()
     return None
 
 
-def with_hoisted_contractions(loop: CountedLoop, instruction: Instruction) -> Instruction | None:
+def with_hoisted_contractions(
+    loop: CountedLoop, instruction: Instruction, limits: Limits
+) -> Instruction | None:
     """The loop, with products that do not depend on earlier iterations hoisted."""
-    for lanes in _lanes(loop):
-        return hoist_contractions(loop, instruction, lanes)
+    for lanes in _lanes(loop, limits):
+        return hoist_contractions(loop, instruction, lanes, limits)
     return None
 
 
@@ -196,7 +194,7 @@ def _with_roots(
     return Instruction(op, operands, shape, attributes, instruction.source)
 
 
-def _lanes(loop: CountedLoop) -> Iterator[IterationBatch]:
+def _lanes(loop: CountedLoop, limits: Limits) -> Iterator[IterationBatch]:
     """Batches of all iterations; none for few iterations, or if the trip count has no bound.
 
     If the first iteration is unknown, a lane is identified by its counter or by its distance to
@@ -204,19 +202,15 @@ def _lanes(loop: CountedLoop) -> Iterator[IterationBatch]:
     """
     room = loop.high.plus(loop.low, -1)
     if not room.terms:
-        if _is_worth_it(room.constant + 1):
+        if limits.batches(room.constant + 1):
             yield IterationBatch(loop.low, room.constant + 1)
         return
     low, below = least(loop.low), least(Affine().plus(loop.high, -1))
-    if low is not None and below is not None and _is_worth_it(1 - below - low):
+    if low is not None and below is not None and limits.batches(1 - below - low):
         yield _masked(loop, Affine(low), 1 - below - low)
     below = least(Affine().plus(room, -1))
-    if loop.low.terms and below is not None and _is_worth_it(1 - below):
+    if loop.low.terms and below is not None and limits.batches(1 - below):
         yield _masked(loop, loop.low, 1 - below)
-
-
-def _is_worth_it(count: int) -> bool:
-    return LEAST_STEPS <= count <= LARGEST_WHOLE
 
 
 def _masked(loop: CountedLoop, first: Affine, count: int) -> IterationBatch:
@@ -234,9 +228,9 @@ def _masked(loop: CountedLoop, first: Affine, count: int) -> IterationBatch:
 class _Steps:
     """All iterations of a loop, batched."""
 
-    def __init__(self, loop: CountedLoop, lanes: IterationBatch) -> None:
+    def __init__(self, loop: CountedLoop, lanes: IterationBatch, limits: Limits) -> None:
         root = loop.body.root
-        self._loop, self._lanes = loop, lanes
+        self._loop, self._lanes, self._limits = loop, lanes, limits
         self._order = [i for i in in_order([root]) if i is not root]
         if any(_has_loop(instruction) for instruction in self._order):
             # Masked iterations might never end.
@@ -273,8 +267,8 @@ class _Steps:
 
     def _require_small(self, instruction: Instruction) -> None:
         for shape in instruction.element_shapes:
-            size = shape.size if isinstance(shape, Shape) else LARGEST_STEP + 1
-            if size > LARGEST_STEP or size * self._lanes.count > LARGEST_WHOLE:
+            count = self._lanes.count
+            if not isinstance(shape, Shape) or not self._limits.batches(count, shape.size):
                 raise RefusedError("the steps are large enough")
 
     def _given(self, number: int) -> Batched:

@@ -18,8 +18,6 @@ from collections.abc import Set as AbstractSet
 
 from tracejit.backends.tvm.analysis.concat_cuts import Box, cuts, operand_boxes, squeezed
 from tracejit.backends.tvm.analysis.cost_model import (
-    REPEATED_COST,
-    SHARED_COST,
     SIZE_LIMIT,
     computed_again,
     cost_of,
@@ -28,6 +26,7 @@ from tracejit.backends.tvm.analysis.cost_model import (
 from tracejit.backends.tvm.analysis.element_rules import pointwise
 from tracejit.backends.tvm.analysis.exclusive_slice import exclusive_slice
 from tracejit.backends.tvm.fusion.kernel import is_anchor, is_given, packed_scalars
+from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.graph import Instruction
 from tracejit.ops.control import optimization_barrier
 from tracejit.ops.layout import (
@@ -45,26 +44,18 @@ from tracejit.ops.layout import (
 from tracejit.shapes import Shape
 from tracejit.traversal import in_order, substitute
 
-# The least size of a result: smaller ones take hardly any time, and their code would be longer.
-LEAST_ELEMENTS = 1 << 13
-# The most boxes of a result: three along each of two dimensions.
-MOST_BOXES = 9
-# The highest cost of operands that boxes recompute at each offset: that of storing and loading an
-# element.
-AGAIN_COST = 24
-
 # The most instructions that are visited in a graph, counting overlapping regions.
 MOST_VISITED = 1 << 14
 
 _VIEWS = (BROADCAST_IN_DIM, RESHAPE, REV, SLICE)
 
 
-def split_concats(roots: Sequence[Instruction]) -> list[Instruction]:
+def split_concats(roots: Sequence[Instruction], limits: Limits) -> list[Instruction]:
     """Equal ``roots`` in which no concatenations are combined, or sliced again."""
     order = in_order(roots)
-    if not any(map(_is_joined, order)):
+    if not any(_is_joined(i, limits) for i in order):
         return list(roots)
-    above = _above(order)
+    above = _above(order, limits)
     users: dict[Instruction, list[Instruction]] = {i: [] for i in order}
     for instruction in order:
         for operand in instruction.operands:
@@ -74,18 +65,18 @@ def split_concats(roots: Sequence[Instruction]) -> list[Instruction]:
     left = MOST_VISITED
     for instruction in reversed(order):
         if left > 0 and instruction in above and instruction not in taken:
-            region = _region(instruction, inner, users)
+            region = _region(instruction, inner, users, limits)
             left -= len(region)
-            if _is_worth_cutting(instruction, region):
+            if _is_worth_cutting(instruction, region, limits):
                 taken |= region
                 # Earlier instructions are unchanged so far.
-                made = substitute(made, {instruction: _in_boxes(instruction, region)})
+                made = substitute(made, {instruction: _in_boxes(instruction, region, limits)})
     return made
 
 
-def _is_joined(instruction: Instruction) -> bool:
+def _is_joined(instruction: Instruction, limits: Limits) -> bool:
     """Whether an array is a concatenation that is large enough."""
-    if not isinstance(instruction.shape, Shape) or instruction.shape.size < LEAST_ELEMENTS:
+    if not isinstance(instruction.shape, Shape) or instruction.shape.size < limits.split_from:
         return False
     if instruction.op is CONCATENATE:
         return not packed_scalars(instruction)
@@ -108,54 +99,58 @@ def _can_be_cut(instruction: Instruction) -> bool:
     return instruction.op in _VIEWS or pointwise.get(instruction.op) is not None
 
 
-def _above(order: Sequence[Instruction]) -> set[Instruction]:
+def _above(order: Sequence[Instruction], limits: Limits) -> set[Instruction]:
     """Concatenations, and the instructions that can be cut and depend on them."""
     found: set[Instruction] = set()
     for instruction in order:
         is_made = _can_be_cut(instruction) and any(o in found for o in instruction.operands)
-        if is_made or _is_joined(instruction):
+        if is_made or _is_joined(instruction, limits):
             found.add(instruction)
     return found
 
 
 def _region(
-    root: Instruction, inner: set[Instruction], users: Mapping[Instruction, list[Instruction]]
+    root: Instruction,
+    inner: set[Instruction],
+    users: Mapping[Instruction, list[Instruction]],
+    limits: Limits,
 ) -> set[Instruction]:
     """The root and the ``inner`` instructions without other users; a superset if there are too
     many.
     """
 
     def goes_on(instruction: Instruction) -> bool:
-        return not _is_stored(instruction, users[instruction])
+        return not _is_stored(instruction, users[instruction], limits)
 
     def is_inner(instruction: Instruction) -> bool:
         # The operands of a concatenation are stored in its place.
-        return instruction in inner and (_is_joined(instruction) or goes_on(instruction))
+        return instruction in inner and (_is_joined(instruction, limits) or goes_on(instruction))
 
     return exclusive_slice(root, users, is_inner, goes_on, SIZE_LIMIT)
 
 
-def _is_stored(instruction: Instruction, users: Sequence[Instruction]) -> bool:
+def _is_stored(instruction: Instruction, users: Sequence[Instruction], limits: Limits) -> bool:
     """Whether an instruction would be materialised in any case."""
     again = computed_again(instruction, users)
     if not again:
         return False
-    return again * sum(map(cost_of, _computed(instruction, _is_joined))) >= REPEATED_COST
+    computed = _computed(instruction, lambda i: _is_joined(i, limits))
+    return again * sum(map(cost_of, computed)) >= limits.repeated_cost
 
 
-def _is_worth_cutting(root: Instruction, region: AbstractSet[Instruction]) -> bool:
+def _is_worth_cutting(root: Instruction, region: AbstractSet[Instruction], limits: Limits) -> bool:
     """Whether concatenations are combined, or their parts, in few boxes."""
-    joined = [i for i in region if _is_joined(i)]
+    joined = [i for i in region if _is_joined(i, limits)]
     has_views = any(i.op in _VIEWS for i in region)
     if not joined or root.op in _VIEWS or (len(joined) == 1 and not has_views):
         return False
     if len(region) > SIZE_LIMIT:
         return False
     count = math.prod(len(places) - 1 for places in cuts(root, region))
-    return 1 < count <= MOST_BOXES and sum(map(size_of, region)) * count <= SIZE_LIMIT
+    return 1 < count <= limits.most_boxes and sum(map(size_of, region)) * count <= SIZE_LIMIT
 
 
-def _in_boxes(root: Instruction, region: AbstractSet[Instruction]) -> Instruction:
+def _in_boxes(root: Instruction, region: AbstractSet[Instruction], limits: Limits) -> Instruction:
     """The root, as a concatenation of its boxes."""
     edges = [list(itertools.pairwise(places)) for places in cuts(root, region)]
     boxes: dict[tuple[Instruction, Box], Instruction] = {}
@@ -174,7 +169,7 @@ def _in_boxes(root: Instruction, region: AbstractSet[Instruction]) -> Instructio
         return boxes[instruction, box]
 
     largest = tuple(max(pairs, key=lambda pair: pair[1] - pair[0]) for pairs in edges)
-    stored = {i: optimization_barrier(i) for i in _stored(root, region, largest)}
+    stored = {i: optimization_barrier(i) for i in _stored(root, region, largest, limits)}
     (made,) = substitute([joined(())], stored)
     return made
 
@@ -206,14 +201,16 @@ def _cut_out(instruction: Instruction, box: Box) -> Instruction:
     return slice_(instruction, begins, ends)
 
 
-def _stored(root: Instruction, region: AbstractSet[Instruction], box: Box) -> list[Instruction]:
+def _stored(
+    root: Instruction, region: AbstractSet[Instruction], box: Box, limits: Limits
+) -> list[Instruction]:
     """The instructions to store first, since a box of the root would recompute them too often."""
     again = {}
     for instruction, times in Counter(map(_source, _read(root, region, box))).items():
         cost = sum(map(cost_of, _computed(instruction)))
-        if times > 1 and cost >= SHARED_COST:
+        if times > 1 and cost >= limits.shared_cost:
             again[instruction] = (times - 1) * cost
-    return list(again) if sum(again.values()) > AGAIN_COST else []
+    return list(again) if sum(again.values()) > limits.box_cost else []
 
 
 def _read(root: Instruction, region: AbstractSet[Instruction], box: Box) -> list[Instruction]:

@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tracejit.backends.tvm.analysis.cost_model import SHARED_COST, cost_of
+from tracejit.backends.tvm.analysis.cost_model import cost_of
 from tracejit.backends.tvm.analysis.element_rules import pointwise
 from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.backends.tvm.passes.tile.tile_loop import made_in_blocks, starts_along
@@ -49,8 +49,7 @@ Nodes = Mapping[Block, Sequence[Block] | None]
 def tile_and_fuse(roots: Sequence[Instruction], limits: Limits) -> list[Instruction]:
     """Equal ``roots`` in which no large array between two products is stored whole."""
     order = in_order(roots)
-    room = limits.tile_bytes
-    found = {blocks.last: blocks for blocks in _found(order, set(roots), room)}
+    found = {blocks.last: blocks for blocks in _found(order, set(roots), limits)}
     new: dict[Instruction, Instruction] = {}
 
     def visit(instruction: Instruction, operands: Sequence[Instruction]) -> Instruction | None:
@@ -61,17 +60,19 @@ def tile_and_fuse(roots: Sequence[Instruction], limits: Limits) -> list[Instruct
     return transform(roots, visit) if found else list(roots)
 
 
-def _found(order: Sequence[Instruction], kept: set[Instruction], room: int) -> Iterator[_Blocks]:
+def _found(
+    order: Sequence[Instruction], kept: set[Instruction], limits: Limits
+) -> Iterator[_Blocks]:
     """The products to tile; ``kept`` are instructions that are needed as a whole."""
     users = None
     for last in order:
-        between = _between(last, _LARGE * room)
+        between = _between(last, _LARGE * limits.tile_bytes)
         if not between or between & kept:
             continue
         users = users or users_of(order)
         if any(user is not last and user not in between for i in between for user in users[i]):
             continue
-        blocks = _blocks(last, between, room)
+        blocks = _blocks(last, between, limits)
         if blocks is not None:
             kept |= between
             yield blocks
@@ -107,7 +108,7 @@ def _is_between(instruction: Instruction) -> bool:
     return op is REDUCE or op in _VIEWS or pointwise.get(op) is not None
 
 
-def _blocks(last: Instruction, between: set[Instruction], room: int) -> _Blocks | None:
+def _blocks(last: Instruction, between: set[Instruction], limits: Limits) -> _Blocks | None:
     """How ``last`` is tiled, along the first dimension that allows it.
 
     A block is at least as large as the operands that every block reads again, or takes longer to
@@ -115,21 +116,22 @@ def _blocks(last: Instruction, between: set[Instruction], room: int) -> _Blocks 
     """
     largest = max(i.array_shape.nbytes for i in between)
     for axis, size in enumerate(last.array_shape.dimensions):
-        nodes = _nodes(last, axis, between)
+        nodes = _nodes(last, axis, between, limits.shared_cost)
         if nodes is None:
             continue
         again = {i for (i, along), below in nodes.items() if along is None and below is None}
-        least = max(room, sum(i.array_shape.nbytes for i in again))
+        least = max(limits.tile_bytes, sum(i.array_shape.nbytes for i in again))
         length = math.ceil(size * least / largest)
         if 2 * length <= size:
             return _Blocks(last, axis, length, nodes)
     return None
 
 
-def _nodes(last: Instruction, axis: int, between: set[Instruction]) -> Nodes | None:
+def _nodes(last: Instruction, axis: int, between: set[Instruction], cost: int) -> Nodes | None:
     """The instructions that a block of ``last`` consists of.
 
     None if an instruction of ``between`` cannot be sliced, or would be computed more than once.
+    Others are recomputed up to ``cost``.
     """
     nodes: dict[Block, Sequence[Block] | None] = {}
     stack: list[Block] = [(last, axis)]
@@ -138,7 +140,7 @@ def _nodes(last: Instruction, axis: int, between: set[Instruction]) -> Nodes | N
         if part in nodes:
             continue
         is_inside = instruction is last or instruction in between
-        is_made = is_inside or _is_made_again(instruction, along)
+        is_made = is_inside or _is_made_again(instruction, along, cost)
         axes = _axes(instruction, along) if is_made else None
         if is_inside and (along is None or axes is None):
             return None
@@ -149,7 +151,7 @@ def _nodes(last: Instruction, axis: int, between: set[Instruction]) -> Nodes | N
     return dict(sorted(nodes.items(), key=lambda item: item[0][0].serial))
 
 
-def _is_made_again(instruction: Instruction, along: int | None) -> bool:
+def _is_made_again(instruction: Instruction, along: int | None, cost: int) -> bool:
     """Whether an instruction from outside is recomputed in every block, for the
     elements it needs.
     """
@@ -160,7 +162,7 @@ def _is_made_again(instruction: Instruction, along: int | None) -> bool:
     if instruction.op is CONSTANT:
         return not instruction.shape.rank
     is_pointwise = pointwise.get(instruction.op) is not None
-    return along is not None and is_pointwise and cost_of(instruction) <= SHARED_COST
+    return along is not None and is_pointwise and cost_of(instruction) <= cost
 
 
 def _axes(instruction: Instruction, along: int | None) -> list[int | None] | None:
