@@ -1,6 +1,8 @@
 """Exports programs as shared libraries for C and for Python, without TVM or this package.
 
 library(entries, Path("model.so"), threads=4)
+
+When: `tracejit.transforms.export` is called; the library is built from lowered programs.
 """
 
 from __future__ import annotations

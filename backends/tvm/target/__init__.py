@@ -2,4 +2,6 @@
 
 `target.Target` is the object, with a file here for each of its parts; its numbers are
 `ir.limits.Limits`. `cpu/target.py` is one, and `tests/targets/plain` the smallest.
+
+When: `compile_on` is given a target; each stage asks its part.
 """

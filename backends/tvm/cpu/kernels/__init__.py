@@ -5,4 +5,6 @@
 
 Operands and results are reached through the caller's accessors, so that producers and epilogues
 are fused into the kernel. A kernel is a statement and the scratch buffers that it needs.
+
+When: in `lower`, called by the op's function in `roots`.
 """

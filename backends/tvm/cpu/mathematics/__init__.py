@@ -7,6 +7,8 @@ The dtype is that of the arguments in registers, where narrower floats are f32. 
 docstring states its error in units in the last place, for f32 and f64 alike; NaN, infinities,
 signed zeros and subnormal numbers come out as in C. The module `complex` holds the functions of
 complex numbers.
+
+When: TIR calls the functions as intrinsics; `link` puts in their formulas when a kernel is built.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Canonicalisation: folding, algebra, CSE, dead code: equal graphs of fewer and cheaper
 instructions.
 
-`canonicalize` runs several times; the others once, after legalisation, before fusion.
+When: `canonicalize` runs several times; the others once, after legalisation, before fusion.
 """

@@ -1,4 +1,4 @@
 """Loop re-rolling: equal iterations that Python unrolled become a loop again.
 
-Runs once over the program, before it is canonicalised, if the graph is long.
+When: once over the program, before it is canonicalised, if the graph is long.
 """

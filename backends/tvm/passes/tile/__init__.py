@@ -1,4 +1,4 @@
 """Tiling: computes large intermediate arrays block by block, so that they stay in cache.
 
-`tile_and_fuse` runs while composites are whole; `split_concats` runs last.
+When: `tile_and_fuse` runs while composites are whole; `split_concats` runs last.
 """

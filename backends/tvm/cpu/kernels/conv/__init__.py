@@ -1,1 +1,4 @@
-"""Convolutions: direct register tiles over padded slabs."""
+"""Convolutions: direct register tiles over padded slabs.
+
+When: in `lower`, for a convolution.
+"""

@@ -1,1 +1,4 @@
-"""Matrix products: packed panels and register tiles, products of vectors, small products."""
+"""Matrix products: packed panels and register tiles, products of vectors, small products.
+
+When: in `lower`, for a matrix product, and for convolutions that are one.
+"""

@@ -1,1 +1,4 @@
-"""Fast Fourier transforms of lengths with small prime factors."""
+"""Fast Fourier transforms of lengths with small prime factors.
+
+When: in `lower`, for a Fourier transform.
+"""

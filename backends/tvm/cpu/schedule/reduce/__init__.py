@@ -1,1 +1,4 @@
-"""Reductions: along rows, along columns, and of whole arrays."""
+"""Reductions: along rows, along columns, and of whole arrays.
+
+When: in `lower`, for a kernel whose anchors are Reduces or windows.
+"""

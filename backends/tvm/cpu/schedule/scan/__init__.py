@@ -1,1 +1,4 @@
-"""Cumulative reductions (prefix sums and the like)."""
+"""Cumulative reductions (prefix sums and the like).
+
+When: in `lower`, for a cumulative ReduceWindow.
+"""

@@ -1,1 +1,4 @@
-"""Scatter: copies the operand, then combines windows of updates into it."""
+"""Scatter: copies the operand, then combines windows of updates into it.
+
+When: in `lower`, for a Scatter.
+"""
