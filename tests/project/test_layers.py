@@ -295,3 +295,10 @@ def test_one_package_knows_the_operating_system() -> None:
         if OF_SYSTEMS.search(line)
     ]
     assert known == []
+
+
+def test_each_folder_of_the_compiler_says_when_it_runs() -> None:
+    files = [*(checkout.ROOT / "backends" / "tvm").rglob("__init__.py")]
+    docstrings = {file: ast.get_docstring(ast.parse(file.read_text())) or "" for file in files}
+    assert len(files) > 30
+    assert not [file for file, text in docstrings.items() if "\nWhen: " not in text]
