@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 import tracejit as tj
 from tests.notebooks import scripts
+from tests.replicas import kills
 from tests.replicas.mpi import ROOT, launcher, mpiexec
 from tracejit.errors import ArgumentError
 
@@ -40,6 +42,22 @@ def test_a_rank_that_is_killed_ends_all() -> None:
     done = mpiexec(2, "-m", "tests.replicas.faulty", "dies")
     assert done.returncode != 0
     assert "is through" not in done.stdout
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_killed_at_any_moment_all_end(ranks: int) -> None:
+    """A few of the hundred that `python -m tests.replicas.kills` runs."""
+    for seed in range(2):
+        kills.kill_one([launcher()], ranks, random.Random(seed))
+
+
+def test_killed_on_another_host_all_end() -> None:
+    launcher()
+    try:
+        with kills.two_hosts() as start:
+            kills.kill_one(start, 2, random.Random(0))
+    except PermissionError as error:
+        pytest.skip(f"network namespaces may not be made here: {error}")
 
 
 def test_checkpoints_are_read_by_other_numbers_of_ranks(tmp_path: Path) -> None:

@@ -252,7 +252,9 @@ class _Partitioning:
         if op is TUPLE:
             return tuple(operands)
         if op is GET_TUPLE_ELEMENT:
-            element: _Value = operands[0][instruction.attributes["index"]]
+            (given,) = operands
+            assert not isinstance(given, _Array)
+            element: _Value = given[instruction.attributes["index"]]
             return element
         if op is CALL:
             return self.computation(instruction.attributes["to_apply"], operands)
