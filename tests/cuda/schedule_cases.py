@@ -78,6 +78,19 @@ def product(rows: int, depth: int, columns: int, dtype: str = "float32") -> list
 
 
 TILES = "tiles of {0} x {0}"
+CASTS, BY_MMA = "elementwise; elementwise; ", "tiles of {0} x {0} by mma"
+
+
+def in_bf16(x: Any, y: Any) -> Any:
+    return tj.lax.dot(
+        x.astype("bfloat16") * 2, y.astype("bfloat16"), preferred_element_type="float32"
+    )
+
+
+def half_of_floats(x: Any, y: Any) -> Any:
+    return x.astype("float16") @ y.astype("float16")
+
+
 BATCH = [numbers(3, 17, 20), numbers(3, 20, 9)]
 BIASED = [numbers(20, 40), numbers(30, 40), numbers(30)]
 INTEGERS = [np.ones((9, 40), "int8"), np.ones((40, 9), "int8")]
@@ -87,7 +100,17 @@ PRODUCTS = [
     Case("tiles_of_32", np.matmul, product(321, 50, 420), TILES.format(32), 1e-4),
     Case("tiles_of_64", np.matmul, product(700, 18, 710), TILES.format(64)),
     Case("tiles_of_128", np.matmul, product(1409, 3, 1410), TILES.format(128)),
-    Case("half_product", np.matmul, product(20, 30, 9, "float16"), TILES.format(16), 1e-2),
+    Case("thin_half_product", np.matmul, product(20, 30, 9, "float16"), TILES.format(16), 1e-2),
+    Case("half_product", np.matmul, product(37, 41, 50, "float16"), BY_MMA.format(32), 1e-2),
+    Case("bfloat_product", in_bf16, product(40, 64, 17), f"{CASTS}{BY_MMA.format(32)}", 1e-2),
+    Case("mma_tiles_of_64", half_of_floats, product(705, 16, 710), CASTS + BY_MMA.format(64), 1e-2),
+    Case(
+        "mma_tiles_of_128",
+        half_of_floats,
+        product(1409, 16, 1410),
+        CASTS + BY_MMA.format(128),
+        1e-2,
+    ),
     Case("matrix_times_vector", np.matmul, [numbers(21, 300), numbers(300)], TEAM),
     Case("vector_times_matrix", np.matmul, [numbers(300), numbers(300, 21)], "warps a column"),
     Case("inner_product", np.matmul, [numbers(10000), numbers(10000)], PARTS, 1e-4),
@@ -127,4 +150,41 @@ PLACES = RNG.integers(0, 9, 70).astype("int32")
 SCATTERS = [
     Case("added_at", added_at, [numbers(9), PLACES, numbers(70)], "scatter by atomics", 1e-4),
 ]
-CASES = [*REDUCTIONS, *ROWS, *PRODUCTS, *POINTWISE, *SCATTERS]
+BY_WARP, BY_BLOCK = "scan by warp a row", "scan by block a row"
+IN_PARTS, BY_COLUMN = "scan in parts: reduce, then scan", "scan by thread a column, in parts"
+
+
+def backwards(x: Any) -> Any:
+    return tj.lax.cumsum(x, 1, reverse=True)
+
+
+SCANS = [
+    Case("scan_of_rows", lambda x: np.cumsum(x, 1), [numbers(7, 131)], BY_WARP, 1e-4),
+    Case("scan_backwards", backwards, [numbers(3, 300)], BY_WARP, 1e-4),
+    Case("scan_of_long_rows", lambda x: np.cumsum(x, 1), [numbers(3, 2100)], BY_BLOCK, 1e-4),
+    Case("scan_of_integers", lambda x: np.cumsum(x), [np.arange(9001) % 7], IN_PARTS),
+    Case(
+        "scan_of_products",
+        lambda x: np.cumprod(x + 1j),
+        [numbers(200) / 99],
+        f"elementwise; {BY_WARP}",
+        1e-4,
+    ),
+    Case("scan_of_columns", lambda x: np.cumsum(x * 2, 0), [numbers(99, 40)], BY_COLUMN, 1e-4),
+    Case("scan_of_maxima", lambda x: np.maximum.accumulate(x), [numbers(9000)], IN_PARTS),
+]
+ROWS_BY_RADIX, TILES_BY_RADIX = "radix sort by block a row", "radix sort by tiles"
+BY_PARTS = "radix sort of parts, then of what they keep"
+
+
+def largest(x: Any) -> Any:
+    return tj.lax.top_k(x, 40)
+
+
+SORTS = [
+    Case("sort_of_rows", lambda x: np.sort(x, 1), [numbers(3, 130)], ROWS_BY_RADIX),
+    Case("argsort_of_rows", np.argsort, [(9 * numbers(2, 2500)).astype("int8")], ROWS_BY_RADIX),
+    Case("sort_by_tiles", lambda x: np.argsort(x, stable=True), [numbers(9000)], TILES_BY_RADIX),
+    Case("top_k_of_many", largest, [numbers(2, 8200).round(1)], BY_PARTS),
+]
+CASES = [*SORTS, *SCANS, *REDUCTIONS, *ROWS, *PRODUCTS, *POINTWISE, *SCATTERS]

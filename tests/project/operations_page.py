@@ -16,11 +16,13 @@ from tests.samples.cases import families
 from tracejit.autodiff.reverse import differentiate
 from tracejit.backends.numpy import interpret
 from tracejit.backends.tvm.codegen.rules import indexed, pointwise
+from tracejit.backends.tvm.codegen.scalar.table import scalar
 from tracejit.backends.tvm.cpu.root_rules import rooted
+from tracejit.backends.tvm.cuda.table import rooted as cuda_rooted
 from tracejit.backends.tvm.passes.legalize import collectives
 from tracejit.backends.tvm.passes.legalize.composites import expansions
 from tracejit.backends.tvm.passes.legalize.tokens_and_async import CALLS, simpler_names
-from tracejit.backends.tvm.target.host_calls import HostLibraries
+from tracejit.backends.tvm.target.host_calls import ONLY_ON_HOSTS, HostLibraries
 from tracejit.builder import XlaBuilder
 from tracejit.graph import OPS, Op
 from tracejit.hlo.attributes import READABLE, WRITABLE
@@ -36,6 +38,7 @@ from tracejit.ops.base import (
     function_name,
 )
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
+from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.shapes import ElementType
 
 __all__ = ["collectives", "page"]  # the module is imported for the table it fills
@@ -103,6 +106,9 @@ the table, and a test compares them.
   neighbours; *indices*: elements taken from other places, joined likewise; *kernel*: a kernel of
   its own; *rewritten*: composed of other operations first; *structure*: what programs are made of;
   *call*: one call back into NumPy, SciPy or a registered function.
+- **cuda**: kernels for NVIDIA GPUs, by the same words. *kernel*: threads share the work of a
+  result; *threads*: plain loops, a thread for each element, row or window; *host*: the program
+  waits, and the host evaluates it.
 - **differentiate**: a derivative, which can be differentiated again, or why there is none.
 - **samples**: how many ways it is called in tests, each with all its element types.
 """
@@ -155,6 +161,19 @@ def compiled(op: Op) -> str:
     return "rewritten" if is_rewritten else MISSING
 
 
+def on_cuda(op: Op) -> str:
+    if HostLibraries(ONLY_ON_HOSTS).call(op) is not None and op is not CUSTOM_CALL:
+        return "host"
+    if cuda_rooted.get(op) is not None:
+        return "kernel or host" if op is CUSTOM_CALL else "kernel"
+    if scalar.get(op) is not None:
+        return "threads"
+    told = compiled(op)
+    if told not in ("kernel", "call"):
+        return told
+    return "rewritten" if expansions.get(op) is not None else MISSING
+
+
 def differentiated(op: Op) -> str:
     return "yes" if differentiate.get(op) is not None else differentiate.reason(op) or MISSING
 
@@ -181,6 +200,7 @@ def row(op: Op) -> list[str]:
         element_types(op),
         interpreted(op),
         compiled(op),
+        on_cuda(op),
         differentiated(op),
         str(len(_samples(op)) or MISSING),
     ]
@@ -193,6 +213,7 @@ COLUMNS = (
     "element types",
     "interpret",
     "compile",
+    "cuda",
     "differentiate",
     "samples",
 )

@@ -11,7 +11,16 @@ __device__ static __forceinline__ float tj_half_to_float(unsigned short h) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(h));
   return v;
 }
+template <bool BF16> __device__ static __forceinline__ void tj_mma(float* c, const unsigned* a, const unsigned* b) {
+  if (BF16)
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  else
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
 #else
+template <bool BF16> static void tj_mma(float* c, const unsigned* a, const unsigned* b) { emulated_mma(c, a, b, BF16); }
 static inline unsigned short tj_float_to_half(float v) { return __emulated_float_to_half(v); }
 static inline float tj_half_to_float(unsigned short h) { return __emulated_half_to_float(h); }
 #endif
@@ -101,6 +110,31 @@ __device__ static __forceinline__ void tj_atomic_and(long long* p, long long v) 
 }
 __device__ static __forceinline__ void tj_atomic_or(long long* p, long long v) {
   atomicOr((unsigned long long*)p, (unsigned long long)v);
+}
+
+// A warp's sums of products of a slice: fragments of 16 rows of `a` with ones of 8 columns of `b`,
+// whose lines of STRIDE numbers hold what is summed.
+template <int ROWS, int COLUMNS, int DEPTH, int STRIDE, bool BF16>
+__device__ static __forceinline__ void tj_mma_tile(float* sums, const unsigned short* a, const unsigned short* b) {
+  int lane = threadIdx.x & 31, own = (lane >> 2) * STRIDE + (lane & 3) * 2;
+#pragma unroll
+  for (int k = 0; k < DEPTH; k += 16) {
+    unsigned left[ROWS][4], right[COLUMNS][2];
+#pragma unroll
+    for (int i = 0; i < ROWS; i++)
+#pragma unroll
+      for (int part = 0; part < 4; part++)
+        left[i][part] = *(const unsigned*)(a + own + (i * 16 + part % 2 * 8) * STRIDE + k + part / 2 * 8);
+#pragma unroll
+    for (int j = 0; j < COLUMNS; j++)
+#pragma unroll
+      for (int part = 0; part < 2; part++)
+        right[j][part] = *(const unsigned*)(b + own + j * 8 * STRIDE + k + part * 8);
+#pragma unroll
+    for (int i = 0; i < ROWS; i++)
+#pragma unroll
+      for (int j = 0; j < COLUMNS; j++) tj_mma<BF16>(sums + (i * COLUMNS + j) * 4, left[i], right[j]);
+  }
 }
 
 // N neighbouring elements at once, if they lie at a multiple of their size.

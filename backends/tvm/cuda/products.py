@@ -57,6 +57,12 @@ class Sum:
         return self._dtype
 
     @property
+    def buffer(self) -> Buffer:
+        """The real sums."""
+        (part,) = self._parts
+        return part
+
+    @property
     def zero(self) -> Expr:
         """The sum of nothing."""
         return real(0, self._dtype) if self._dtype.startswith("float") else const(0, self._dtype)

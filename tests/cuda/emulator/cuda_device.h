@@ -121,6 +121,33 @@ static inline unsigned long long __umul64hi(unsigned long long a, unsigned long 
 static inline unsigned short __emulated_float_to_half(float v) { return emulated_bits<unsigned short>((_Float16)v); }
 static inline float __emulated_half_to_float(unsigned short v) { return (float)emulated_bits<_Float16>(v); }
 
+// mma.sync.m16n8k16 with sums in f32: a lane's results are rows g and g + 8, columns 2t and 2t + 1,
+// where g is the lane's number divided by four and t the rest. Lanes fetch each other's fragments.
+EMULATED static void emulated_mma(float* c, const unsigned* a, const unsigned* b, bool bf16) {
+  const void* site = CALL_SITE;
+  int lane = emulated_lane(), g = lane >> 2, t = lane & 3;
+  float left[2][16], right[2][16];
+  auto put = [bf16](float* to, unsigned pair) {
+    for (int i = 0; i < 2; i++) {
+      unsigned short bits = (unsigned short)(pair >> 16 * i);
+      to[i] = bf16 ? emulated_bits<float>(unsigned(bits) << 16) : __emulated_half_to_float(bits);
+    }
+  };
+  for (int part = 0; part < 4; part++)
+    for (int from = 0; from < 4; from++)
+      put(left[part % 2] + part / 2 * 8 + from * 2, emulated_take(site, ~0u, a[part], g * 4 + from));
+  for (int column = 0; column < 2; column++)
+    for (int part = 0; part < 2; part++)
+      for (int from = 0; from < 4; from++)
+        put(right[column] + part * 8 + from * 2, emulated_take(site, ~0u, b[part], (2 * t + column) * 4 + from));
+  for (int row = 0; row < 2; row++)
+    for (int column = 0; column < 2; column++) {
+      double sum = c[row * 2 + column];
+      for (int k = 0; k < 16; k++) sum += double(left[row][k]) * right[column][k];
+      c[row * 2 + column] = float(sum);
+    }
+}
+
 // Calls a kernel with arguments that are pointed to, as cuLaunchKernel gets them; or says how large
 // each of them is.
 template <class... A, size_t... I>

@@ -46,11 +46,11 @@ def merge_sort(
 ) -> Stmt:
     """The first ``kept`` of each row of all operands, in the order of ``comparator``."""
     frame.schedule = "merge sort"
-    return _Sort(frame, operands, comparator, dimension).statement(kept, targets)
+    return Places(frame, operands, comparator, dimension).statement(kept, targets)
 
 
-class _Sort:
-    """A kernel under construction. A row's places are counted from 0 in ``dtype``."""
+class Places:
+    """A sort under construction, of the elements' places in their rows, in ``dtype``."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class _Sort:
             steps.append(self._merged(given, other, width))
             given, other = other, given
             width *= 2
-        return seq(*steps, self._stored(given, kept, targets))
+        return seq(*steps, self.stored(given, kept, targets))
 
     def _first(self, places: Buffer) -> Stmt:
         size = self.before * self.after * self.length
@@ -147,7 +147,7 @@ class _Sort:
 
     def _before(self, row: Expr, own: Expr, theirs: Expr, is_left: Expr) -> tuple[list[Stmt], Expr]:
         """Whether the other run's element comes first: for the left run only if it precedes."""
-        emitter = self._emitter()
+        emitter = self.emitter()
         mine = emitter.hold(own, self._index_type)
         other = emitter.hold(theirs, self._index_type)
         # One comparison: of theirs with ours for the left run, of ours with theirs for the right.
@@ -156,16 +156,17 @@ class _Sort:
         values: list[Value] = []
         for operand in self.operands:
             for place in (a, b):
-                value = emitter.value(operand, self._indices(row, place))
+                value = emitter.value(operand, self.indices(row, place))
                 values.append(emitter.bind(value, operand))
         precedes = emitter.hold(emitter.apply(self.comparator, values), ElementType.PRED)
         made = tirx.Select(is_left, precedes, tirx.Not(precedes))
         return [*emitter.allocations, *emitter.statements], made
 
-    def _emitter(self) -> Emitter:
+    def emitter(self) -> Emitter:
+        """A scope of its own."""
         return Emitter(self.frame.inputs, {}, uses=self.frame.uses, index_dtype=self.dtype)
 
-    def _indices(self, row: Expr, place: Expr) -> list[Index]:
+    def indices(self, row: Expr, place: Expr) -> list[Index]:
         """The indices of an operand's element."""
         number = row
         made: dict[int, Expr] = {self.dimension: place}
@@ -174,14 +175,18 @@ class _Sort:
             number = tirx.truncdiv(number, self.c(self.sizes[d]))
         return [Opaque(made[d], frozenset()) for d in range(len(self.sizes))]
 
-    def _stored(self, places: Buffer, kept: int, targets: Targets) -> Stmt:
+    def stored(
+        self, places: Buffer, kept: int, targets: Targets, stride: int | None = None
+    ) -> Stmt:
+        """The first ``kept`` of each row, by their places, of which rows are ``stride`` apart."""
+        stride = stride or self.length
         count = self.before * self.after * kept
 
         def step_of(number: Expr) -> list[Stmt]:
             row = tirx.truncdiv(number, self.c(kept))
             at = tirx.truncmod(number, self.c(kept))
-            emitter = self._emitter()
-            place = emitter.hold(places[row * self.c(self.length) + at], self._index_type)
+            emitter = self.emitter()
+            place = emitter.hold(places[row * self.c(stride) + at], self._index_type)
             outer = tirx.truncdiv(row, self.c(self.after))
             inner = tirx.truncmod(row, self.c(self.after))
             address = (outer * self.c(kept) + at) * self.c(self.after) + inner
@@ -191,7 +196,7 @@ class _Sort:
                     written.append(store(target, address, tirx.Cast(str(target.dtype), place)))
                     continue
                 element_type = operand.array_shape.element_type
-                value = emitter.value(operand, self._indices(row, place))
+                value = emitter.value(operand, self.indices(row, place))
                 stored = emitter.store(target, address, value, element_type)
                 written += stored if isinstance(stored, list) else [stored]
             return [*emitter.allocations, *emitter.statements, *written]

@@ -4,6 +4,7 @@
 
 A block copies a slice of both operands to shared memory, computed there if they are fused, and its
 threads multiply it from there: an element is fetched once for a whole row or column of the tile.
+Warps multiply numbers of 16 bits by tensor cores, with sums in f32.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tracejit.backends.tvm.codegen.access_analysis import Accesses, Load
 from tracejit.backends.tvm.codegen.emitter import Emitter
@@ -20,13 +22,14 @@ from tracejit.backends.tvm.codegen.root_rules import Results
 from tracejit.backends.tvm.codegen.scalar.elements import place
 from tracejit.backends.tvm.codegen.scalar.loops import store_results
 from tracejit.backends.tvm.codegen.stores import identity
-from tracejit.backends.tvm.cuda.blocks import ENOUGH_BLOCKS, barrier, blocks
+from tracejit.backends.tvm.cuda.blocks import ENOUGH_BLOCKS, WARP, barrier, blocks, shared
 from tracejit.backends.tvm.cuda.products import Sum
 from tracejit.backends.tvm.ir.affine import Index, LoopVariable
 from tracejit.backends.tvm.ir.tir import (
     UNROLLED,
     AllocBuffer,
     Buffer,
+    Evaluate,
     Expr,
     IfThenElse,
     Stmt,
@@ -38,6 +41,7 @@ from tracejit.backends.tvm.ir.tir import (
     tirx,
 )
 from tracejit.graph import Instruction
+from tracejit.shapes import ElementType, Shape
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,10 @@ class Tile:
 
 TILES = (Tile(128, 128, 8, 8, 8), Tile(64, 64, 16, 4, 4), Tile(32, 32, 32, 2, 2))
 SMALLEST = Tile(16, 16, 16, 1, 1)
+TENSOR_TILES = (Tile(128, 128, 32, 8, 8), Tile(64, 64, 32, 4, 8))
+SMALLEST_OF_TENSORS = Tile(32, 32, 32, 2, 4)
+"""A thread has two rows of each of its warp's fragments of 16, and two of 8 columns."""
+_SUMMED_IN_F32 = (ElementType.F16, ElementType.BF16, ElementType.F32)
 LEAST = 8
 """Results with fewer rows or columns fill no tile."""
 
@@ -98,11 +106,18 @@ def tiles_pay(parts: Dimensions) -> bool:
 
 def tiled(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     """The kernel of a DotGeneral of real numbers with its epilogue."""
-    return _Tiled(frame, instruction, results).statement()
+    types = {operand.array_shape.element_type for operand in instruction.operands[:2]}
+    found = _Tiled(frame, instruction, results)
+    if types in ({ElementType.F16}, {ElementType.BF16}) and found.suits_tensor_cores:
+        found = _OnTensorCores(frame, instruction, results)
+    return found.statement()
 
 
 class _Tiled:
     """A kernel under construction."""
+
+    _tiles: Sequence[Tile] = TILES
+    _smallest = SMALLEST
 
     def __init__(self, frame: Frame, instruction: Instruction, results: Results) -> None:
         self.frame, self.instruction, self.results = frame, instruction, results
@@ -157,13 +172,19 @@ class _Tiled:
         inner = self.over_axes[-1].last
         return any(load.address.coefficient(inner) == 1 for load in self.loads[side])
 
+    @property
+    def suits_tensor_cores(self) -> bool:
+        """Whether the product fills a step of them, and its sums are in f32."""
+        narrow = self.instruction.array_shape.element_type in _SUMMED_IN_F32
+        return narrow and self.depth >= 16 and min(self.rows, self.columns) >= 16
+
     def _tile(self) -> Tile:
         """The largest tile that leaves enough blocks to keep a device busy."""
-        for tile in TILES:
+        for tile in self._tiles:
             count = -(-self.rows // tile.rows) * -(-self.columns // tile.columns)
             if count * self.batches >= ENOUGH_BLOCKS // 2:
                 return tile
-        return SMALLEST
+        return self._smallest
 
     def c(self, number: int) -> Expr:
         return const(number, self.dtype)
@@ -191,15 +212,10 @@ class _Tiled:
         first_row = tirx.truncmod(others, self.c(down)) * self.c(tile.rows)
         place(tirx.truncdiv(others, self.c(down)), self.batch_axes, self.positions, dtype)
         total = Sum(self.instruction.array_shape.element_type, tile.own_rows * tile.own_columns)
-        # One element more in a line, so that those of a column lie in different banks.
-        copies = [
-            buffer("shared", (tile.depth * (size + 1),), total.dtype, scope="shared")
-            for size in (tile.rows, tile.columns)
-        ]
+        copies = [self._copy(size, total) for size in (tile.rows, tile.columns)]
         starts = first_row, first_column
         steps = -(-self.depth // tile.depth)
-        wide = const(tile.columns // tile.own_columns, "int32")
-        lane, line = tirx.truncmod(thread, wide), tirx.truncdiv(thread, wide)
+        line, lane = self._split(thread)
 
         def step(number: Expr) -> list[Stmt]:
             begin = number * self.c(tile.depth)
@@ -216,6 +232,31 @@ class _Tiled:
             loop(steps, step, dtype=dtype),
             self._stored(starts, line, lane, total),
         ]
+
+    def _copy(self, size: int, total: Sum) -> Buffer:
+        """Shared memory for an operand's slice: a line for each element that is summed."""
+        # One element more in a line, so that those of a column lie in different banks.
+        return buffer("shared", (self.tile.depth * (size + 1),), total.dtype, scope="shared")
+
+    def _place(self, size: int, deep: Expr, own: Expr) -> Expr:
+        """Where an element of a slice lies in its copy."""
+        return deep * const(size + 1, "int32") + own
+
+    def _put(self, scope: Emitter, copy: Buffer, where: Expr, value: object, total: Sum) -> Stmt:
+        """Stores a value of an operand in its copy."""
+        return store(copy, where, total.number(value))
+
+    def _split(self, thread: Expr) -> tuple[Expr, Expr]:
+        """The first row and the first column of a thread in its tile."""
+        wide = const(self.tile.columns // self.tile.own_columns, "int32")
+        return tirx.truncdiv(thread, wide), tirx.truncmod(thread, wide)
+
+    def _own(self, i: Expr, j: Expr) -> tuple[Expr, Expr, Expr]:
+        """How far a thread's result lies from its first, and the number of its sum."""
+        tile = self.tile
+        row = i * const(tile.rows // tile.own_rows, "int32")
+        column = j * const(tile.columns // tile.own_columns, "int32")
+        return row, column, i * const(tile.own_columns, "int32") + j
 
     def _fill(
         self, side: int, copy: Buffer, start: Expr, begin: Expr, thread: Expr, total: Sum
@@ -236,9 +277,9 @@ class _Tiled:
             place(k, self.over_axes, self.positions, self.dtype)
             place(at, self.side_axes[side], self.positions, self.dtype)
             emitter = self.emitter()
-            value = total.number(self._operand(emitter, side))
-            where = deep * const(size + 1, "int32") + own
-            made = seq(*emitter.allocations, *emitter.statements, store(copy, where, value))
+            where = self._place(size, deep, own)
+            put = self._put(emitter, copy, where, self._operand(emitter, side), total)
+            made = seq(*emitter.allocations, *emitter.statements, put)
             inside: Expr | None = None
             if self.depth % tile.depth:
                 inside = k < self.c(self.depth)
@@ -246,7 +287,8 @@ class _Tiled:
                 fits = at < self.c(extent)
                 inside = fits if inside is None else tirx.And(inside, fits)
             if inside is not None:
-                made = IfThenElse(inside, made, store(copy, where, total.zero))
+                nothing = tirx.Cast(str(copy.dtype), total.zero)
+                made = IfThenElse(inside, made, store(copy, where, nothing))
             if count % tile.threads:
                 made = IfThenElse(number < const(count, "int32"), made, None)
             return made
@@ -290,15 +332,14 @@ class _Tiled:
         shape = self.instruction.array_shape
 
         def column(i: Expr) -> Callable[[Expr], Stmt]:
-            row = starts[0] + self._index(i * const(tile.rows // tile.own_rows, "int32") + line)
-
             def one(j: Expr) -> Stmt:
-                step = const(tile.columns // tile.own_columns, "int32")
-                at = starts[1] + self._index(j * step + lane)
+                down, across, number = self._own(i, j)
+                row = starts[0] + self._index(down + line)
+                at = starts[1] + self._index(across + lane)
                 place(row, self.side_axes[0], self.positions, self.dtype)
                 place(at, self.side_axes[1], self.positions, self.dtype)
                 scope = self.emitter()
-                value = total.value_at(i * const(tile.own_columns, "int32") + j)
+                value = total.value_at(number)
                 scope.given[self.instruction] = scope.settled(value, shape.element_type)
                 stores = store_results(scope, self.results, shape.dimensions, self.at)
                 inside = tirx.And(row < self.c(self.rows), at < self.c(self.columns))
@@ -308,6 +349,79 @@ class _Tiled:
             return one
 
         return loop(tile.own_rows, lambda i: loop(tile.own_columns, column(i), UNROLLED), UNROLLED)
+
+
+class _OnTensorCores(_Tiled):
+    """Warps multiply fragments of the slices, whose lines hold what is summed.
+
+    A lane holds results of rows 8 apart and of two neighbouring columns (PTX: mma.m16n8k16).
+    """
+
+    _tiles, _smallest = TENSOR_TILES, SMALLEST_OF_TENSORS
+
+    def statement(self) -> Stmt:
+        made = super().statement()
+        self.frame.schedule += " by mma"
+        return made
+
+    @property
+    def _fragments(self) -> tuple[int, int]:
+        """Fragments of a warp, of 16 rows and of 8 columns."""
+        return self.tile.own_rows // 2, self.tile.own_columns // 2
+
+    @property
+    def _line(self) -> int:
+        """Elements of a line, a few of them between lines, so that lanes read different banks."""
+        return self.tile.depth + 8
+
+    @property
+    def _type(self) -> ElementType:
+        return self.parts.lhs.array_shape.element_type
+
+    def _copy(self, size: int, total: Sum) -> Buffer:
+        return shared(Shape(self._type, (size * self._line,)))
+
+    def _place(self, size: int, deep: Expr, own: Expr) -> Expr:
+        return own * const(self._line, "int32") + deep
+
+    def _put(self, scope: Emitter, copy: Buffer, where: Expr, value: Any, total: Sum) -> Stmt:
+        made = scope.store(copy, where, scope.settled(value, self._type), self._type)
+        return seq(*made) if isinstance(made, list) else made
+
+    def _warp(self, thread: Expr) -> tuple[Expr, Expr]:
+        """The first row and the first column of a thread's warp."""
+        rows, columns = (f * s for f, s in zip(self._fragments, (16, 8), strict=True))
+        across = const(self.tile.columns // columns, "int32")
+        warp = tirx.truncdiv(thread, const(WARP, "int32"))
+        return (
+            tirx.truncdiv(warp, across) * const(rows, "int32"),
+            tirx.truncmod(warp, across) * const(columns, "int32"),
+        )
+
+    def _split(self, thread: Expr) -> tuple[Expr, Expr]:
+        self._first = row, column = self._warp(thread)
+        lane = tirx.truncmod(thread, const(WARP, "int32"))
+        four, two = const(4, "int32"), const(2, "int32")
+        return row + tirx.truncdiv(lane, four), column + tirx.truncmod(lane, four) * two
+
+    def _own(self, i: Expr, j: Expr) -> tuple[Expr, Expr, Expr]:
+        _, across = self._fragments
+        two, four, eight = (const(n, "int32") for n in (2, 4, 8))
+        down, lower = tirx.truncdiv(i, two), tirx.truncmod(i, two)
+        right, odd = tirx.truncdiv(j, two), tirx.truncmod(j, two)
+        number = (down * const(across, "int32") + right) * four + lower * two + odd
+        return i * eight, right * eight + odd, number
+
+    def _multiplied(self, copies: Sequence[Buffer], line: Expr, lane: Expr, total: Sum) -> Stmt:
+        down, across = self._fragments
+        is_bf16 = "true" if self._type is ElementType.BF16 else "false"
+        sizes = f"{down}, {across}, {self.tile.depth}, {self._line}, {is_bf16}"
+        pointers = [
+            tirx.address_of(copy[first * const(self._line, "int32")])
+            for copy, first in zip(copies, self._first, strict=True)
+        ]
+        sums = tirx.address_of(total.buffer[const(0, "int32")])
+        return Evaluate(tirx.call_extern("int32", f"tj_mma_tile<{sizes}>", sums, *pointers))
 
 
 def _extent(axes: Sequence[Axis]) -> int:
