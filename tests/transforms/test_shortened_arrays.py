@@ -368,3 +368,28 @@ def written_and_bound_anew(x: Any, n: int) -> Any:
 def test_second_names_are_refused(function: Callable[..., Any], message: str) -> None:
     with pytest.raises(ConcretizationError, match=message):
         tj.jit(function, autograph=True)(X, 2)
+
+
+def test_a_second_name_that_is_written_to() -> None:
+    """The error names what to copy, not a value of a trace that has ended."""
+
+    def in_branch(x: Any, n: Any) -> Any:
+        y = x[x > 0.5]
+        z = x * 2
+        if n > 0:
+            z = y
+            z += 1
+        return z.sum()
+
+    def in_loop(x: Any, n: Any) -> Any:
+        y = x[x > 0.5]
+        i = 0
+        while i < n:
+            x = y
+            x *= x
+            i = i + 1
+        return x.sum(), y.sum()
+
+    for function in (in_branch, in_loop):
+        with pytest.raises(ConcretizationError, match=r"copy it.* = .\.copy\(\)"):
+            tj.jit(function, autograph=True)(np.linspace(0, 1, 5), 2.0)

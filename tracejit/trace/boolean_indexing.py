@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tracejit.errors import ArgumentError, ConcretizationError, ShapeError
+from tracejit.errors import ArgumentError, ConcretizationError, ShapeError, TracerLeakError
 from tracejit.graph import Instruction
 from tracejit.ops import comparison, elementwise, layout
 from tracejit.ops.computations import highest, lowest
@@ -47,7 +47,13 @@ class Masked:
     def mask(self) -> Instruction:
         """Which elements of ``whole`` are selected."""
         made: Any = self._mask
-        mask: Instruction = made if isinstance(made, Instruction) else made.instruction
+        try:
+            mask: Instruction = made if isinstance(made, Instruction) else made.instruction
+        except TracerLeakError as error:
+            raise ConcretizationError(
+                "an array that a mask has shortened is read that a traced loop or branch writes to "
+                "under another name; copy it where it gets that name, x = x.copy()"
+            ) from error
         return mask
 
     def become(self, other: Masked) -> None:

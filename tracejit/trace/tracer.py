@@ -98,6 +98,7 @@ class Tracer(Operators, Indexing, Methods):
     __slots__ = (
         "__weakref__",
         "_base",
+        "_home",
         "_instruction",
         "_layout",
         "_path",
@@ -121,7 +122,7 @@ class Tracer(Operators, Indexing, Methods):
         if instruction.serial > trace.end:
             trace.reach_end()
         self._instruction = instruction
-        self._trace = trace
+        self._trace = self._home = trace
         self._base: Tracer | None = None
         self._path: Path | None = None
         self._version = 0
@@ -228,6 +229,12 @@ class Tracer(Operators, Indexing, Methods):
             self.shares.owner = trace
             if is_other:
                 self.shares.written = self.shares.seen = time
+
+    @property
+    def is_lent(self) -> bool:
+        """Whether an array of another trace is one of the trace that it belongs to for now."""
+        root = self.root
+        return root._trace is not root._home
 
     @property
     def state(self) -> State:

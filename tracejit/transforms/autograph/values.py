@@ -514,7 +514,8 @@ def require_own_masked(
     seen: set[int] = set()
     for number, value in enumerate(left):
         for one in masked_in([value]):
-            is_outer = id(one) not in copies and one.whole.owner is not current_trace()
+            is_foreign = one.whole.is_lent or one.whole.owner is not current_trace()
+            is_outer = id(one) not in copies and is_foreign
             if id(one) in seen or copies.get(id(one), number) != number or is_twice or is_outer:
                 raise ConcretizationError(
                     f"{statement}: {names[number]} is a second name of an array that a mask has "
