@@ -24,7 +24,8 @@ from numpy import sin, zeros
 import tracejit as tj
 from tests.trace import helpers
 from tests.trace.helpers import normalised
-from tracejit.trace.recording import FrozenValueWarning, copied
+from tracejit.trace.outside_world import FrozenValueWarning
+from tracejit.trace.recording import copied
 
 X = np.arange(1.0, 5.0)
 calls = 0

@@ -18,7 +18,7 @@ import pytest
 import tracejit as tj
 from tracejit.errors import ConcretizationError
 from tracejit.trace.object_state import MISSING, snapshot
-from tracejit.trace.recording import FrozenValueWarning
+from tracejit.trace.outside_world import FrozenValueWarning
 
 TOTAL: Any = 0
 rng = np.random.default_rng(3)

@@ -20,6 +20,7 @@ from tracejit.shapes import Shape
 from tracejit.trace.context import Trace, note_permuted
 from tracejit.trace.convert import operand
 from tracejit.trace.object_state import require_still, snapshot
+from tracejit.trace.outside_world import calls_so_far, require_no_calls
 from tracejit.trace.recording import recording
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.traversal import rebuild
@@ -114,8 +115,10 @@ def record_body(
             tracer.lay_unknown()
         recorded = recording(function) if trace.record_numpy else function
         before = snapshot(function, only_moving=True)
+        calls = calls_so_far()
         leaves, structure = tree.flatten(recorded(*assemble(tracers)))
         require_still(before, title)
+        require_no_calls(calls, title)
         _require_order(trace, leaves)
         try:
             abstract = tuple(Abstract.of(leaf) for leaf in leaves)

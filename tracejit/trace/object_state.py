@@ -10,10 +10,11 @@ from __future__ import annotations
 import functools
 import io
 import pickle
+import re
 import sys
 import types
 import warnings
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from itertools import chain
@@ -25,8 +26,8 @@ import numpy as np
 
 from tracejit.errors import ConcretizationError
 from tracejit.sources import is_internal, warn
+from tracejit.trace.outside_world import FrozenValueWarning
 from tracejit.trace.recording import (
-    FrozenValueWarning,
     RecordingGlobals,
     is_users,
     is_users_module,
@@ -37,6 +38,8 @@ MOST = 5000
 """The most objects that are visited, nearest first."""
 MOST_BYTES = 1 << 22
 """The most bytes of NumPy's arrays that are compared."""
+MOST_PICKLED = 1 << 16
+"""The most bytes of another object that are compared."""
 DEEPEST = 4
 """So deep is looked into iterators of iterators."""
 
@@ -46,7 +49,7 @@ PLAIN = frozenset(
 _CONTAINERS = (list, dict, set, deque)
 _MOVING = {
     "random": ("Random",),
-    "numpy.random": ("Generator", "RandomState"),
+    "numpy.random": ("Generator", "RandomState", "SeedSequence"),
     "queue": ("Queue", "SimpleQueue"),
 }
 
@@ -144,6 +147,8 @@ class Snapshot:
                 old, new = before.get(key, MISSING), after.get(key, MISSING)
                 if not _is_one(old, new):
                     yield Change(_place(name, holder, key), holder, key, old)
+            if isinstance(holder, OrderedDict) and [*after] != [*before] and {*after} == {*before}:
+                yield Change(name, None, None, holder)
         for name, array, copy in self.arrays:
             if not np.array_equal(array, copy, equal_nan=array.dtype.kind in "fc"):
                 yield Change(name, None, None, copy)
@@ -168,7 +173,7 @@ def snapshot(function: Any, but: Collection[CellType] = (), only_moving: bool = 
     nbytes = 0
     while waiting and len(kept) < MOST:
         name, value = waiting.popleft()
-        kind = type(value)
+        kind: type = type(value)
         if kind in PLAIN or id(value) in seen or isinstance(value, Traced | np.generic):
             continue
         seen.add(id(value))
@@ -178,9 +183,13 @@ def snapshot(function: Any, but: Collection[CellType] = (), only_moving: bool = 
             if value.flags.writeable and nbytes <= MOST_BYTES and not only_moving:
                 made.arrays.append((name, value, value.copy()))
             continue
-        if isinstance(value, _moving_types()) or hasattr(kind, "__next__"):
-            made.opaque.append((name, _Opaque(value, _state_of(value))))
-            continue
+        is_users_iterator = hasattr(kind, "__next__") and is_of_user(kind)
+        if not is_users_iterator or only_moving:
+            if hasattr(kind, "__next__") or isinstance(value, _moving_types()) or _is_c(kind):
+                state = _state_of(value)
+                if type(state) is not _Unknown or "." not in name:
+                    made.opaque.append((name, _Opaque(value, state)))
+                continue
         if kind is FunctionType:
             if is_users(value.__code__):
                 waiting.extend(_of_function(value, made))
@@ -302,7 +311,7 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from value.__bases__
     elif kind.__module__.startswith("tracejit."):
         yield getattr(value, "__wrapped__", None)
-    elif isinstance(value, types.BuiltinMethodType):
+    elif isinstance(value, types.BuiltinMethodType | types.MethodWrapperType):
         if not isinstance(value.__self__, ModuleType):
             yield value.__self__
     elif _has_attributes(value):
@@ -427,6 +436,63 @@ def _is_one(old: Any, new: Any) -> bool:
     return type(old) is type(new) and type(old) in PLAIN and bool(old == new)
 
 
+@functools.lru_cache(maxsize=1024)
+def _is_c(kind: type) -> bool:
+    """Whether a class is written in C, and its objects may change: no container, no function."""
+    if type(kind).__module__ == "_ctypes":
+        return True
+    if issubclass(kind, _C_BUT_STILL) or kind in _CONTAINERS or "dtype" in kind.__name__:
+        return False
+    if issubclass(kind, _CONTAINERS) or kind.__module__.startswith("tracejit"):
+        return False
+    if is_of_user(kind):
+        return False
+    bases = [base for base in kind.__mro__ if base is not object]
+    own = [value for base in bases for value in vars(base).values()]
+    return not any(isinstance(value, FunctionType | property) for value in own)
+
+
+_C_BUT_STILL = (
+    *(tuple, frozenset, str, bytes, int, float, complex, type, ModuleType, FunctionType, CellType),
+    *(CodeType, MethodType, types.BuiltinMethodType, types.MethodWrapperType, staticmethod),
+    *(classmethod, property, functools.partial, np.ufunc, np.ndarray, types.SimpleNamespace),
+    *(types.MethodDescriptorType, types.WrapperDescriptorType, types.MappingProxyType),
+    *(types.GetSetDescriptorType, types.MemberDescriptorType, re.Pattern),
+)
+
+
+class _Unknown:
+    """The state of an object that does not say it, unlike every other."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+
+class _Short(io.BytesIO):
+    """A file for what is not long."""
+
+    def write(self, data: Any) -> int:
+        if self.tell() + len(data) > MOST_PICKLED:
+            raise OverflowError
+        return super().write(data)
+
+
+def _contents(value: Any) -> Any:
+    """The bytes of an object written in C: its memory, its digest, or what is pickled of it."""
+    with suppress(Exception):
+        with memoryview(value) as memory:
+            return memory.tobytes() if memory.nbytes <= MOST_BYTES else None
+    with suppress(Exception):
+        if hasattr(value, "hexdigest"):
+            return value.hexdigest()
+        file = _Short()
+        pickle.Pickler(file, 4).dump(value)
+        return file.getvalue()
+    return None
+
+
 def _state_of(value: Any, depth: int = 0) -> Any:
     """Where an iterator, a file or a random generator stands, to be compared."""
     if isinstance(value, io.IOBase):
@@ -438,6 +504,8 @@ def _state_of(value: Any, depth: int = 0) -> Any:
             return value.qsize()
         if hasattr(value, "bit_generator"):
             return pickle.dumps(value.bit_generator.state)
+        if hasattr(value, "spawn_key"):
+            return pickle.dumps(value.state)
         with suppress(NotImplementedError):  # the system's, which has none
             known = hasattr(value, "getstate")
             return value.getstate() if known else pickle.dumps(value.get_state())
@@ -447,21 +515,35 @@ def _state_of(value: Any, depth: int = 0) -> Any:
         if frame is None:
             return None
         return frame.f_lasti, [_Same(one) for one in frame.f_locals.values()]
+    if not hasattr(type(value), "__next__"):
+        return _contents(value)
+    for name in _COUNTERS:
+        with suppress(Exception):
+            return getattr(value, name)
+    if is_of_user(type(value)):
+        return [(name, _Same(one)) for name, one in _held(value).items()]
+    if type(value) is _CALLABLE_ITERATOR:  # its function moves
+        return _Unknown()
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")
-        made = value.__reduce__()
+        made = value.__reduce_ex__(4)
         if isinstance(made, tuple) and depth < DEEPEST:
             return _numbers(made, depth)
     with suppress(Exception):
         return value.__length_hint__()
-    return repr(value)
+    return _Unknown()
+
+
+_COUNTERS = ("line_num", "iterindex", "index")
+"""Where readers and NumPy's iterators say how far they are."""
+_CALLABLE_ITERATOR = type(iter(int, 1))
 
 
 def _numbers(made: Any, depth: int) -> list[Any]:
     """What an iterator says of itself: its numbers, and the states of the iterators in it."""
     found: list[Any] = []
-    for one in made:
-        if isinstance(one, tuple):
+    for one in made.values() if isinstance(made, dict) else made:
+        if isinstance(one, tuple | dict):
             found.append(_numbers(one, depth))
         elif type(one) in PLAIN:
             found.append(one)

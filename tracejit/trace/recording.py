@@ -28,12 +28,18 @@ from typing import Any
 import numpy as np
 
 from tracejit.loading import load, supplied
-from tracejit.sources import is_internal, user_source, warn
+from tracejit.sources import is_internal
 from tracejit.trace.array_class import ArrayClass
-from tracejit.trace.context import running_traces
 from tracejit.trace.indexable import indexable
+from tracejit.trace.outside_world import (
+    CLOCKS,
+    FROZEN_MODULES,
+    is_outside,
+    open_and_warn,
+    warning,
+)
 from tracejit.trace.scalar_class import scalar_class
-from tracejit.trace.table import find, function_name, is_scipys
+from tracejit.trace.table import find, is_scipys
 
 # By name: a module that the user has not imported need not be.
 _RECORDED = frozenset(
@@ -43,8 +49,8 @@ _RECORDED = frozenset(
         *("scipy.signal", "scipy.special", "scipy.stats"),
     }
 )
-_FROZEN = frozenset({"numpy.random", "random", "secrets", "time"})
-"""Modules whose functions give another value at each call: a trace would keep one for ever."""
+_SEEN_THROUGH = frozenset({"datetime", "os", "uuid"})
+"""Modules that record nothing, and whose clocks warn."""
 
 _CLASSES = (np.vectorize, np.ndenumerate, np.broadcast, np.nditer)
 _BRACKETS = (type(np.r_), type(np.c_), type(np.mgrid), type(np.ogrid))
@@ -53,10 +59,6 @@ _DISPATCHERS = (BuiltinFunctionType, np.ufunc, type(np.sum))
 
 _OWN = (("self",), ("cls",))
 """How methods name their object."""
-
-
-class FrozenValueWarning(UserWarning):
-    """A clock or a random generator was called while tracing."""
 
 
 def recording(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -104,9 +106,13 @@ def substitute(value: Any) -> Any:
     if kind is ModuleType:
         if value.__name__ in _RECORDED or is_users_module(value):
             return Namespace(value)
-        return FrozenNamespace(value) if value.__name__ in _FROZEN else value
+        if value.__name__ in _SEEN_THROUGH:
+            return Namespace(value)
+        return FrozenNamespace(value) if value.__name__ in FROZEN_MODULES else value
     if kind is FunctionType:
         recorded = find(value)
+        if recorded is None and is_outside(value):
+            return warning(value)
         if recorded is None and is_users(value.__code__):
             return copied(value)
         return value if recorded is None else recorded
@@ -115,10 +121,12 @@ def substitute(value: Any) -> Any:
             return ArrayClass
         if issubclass(value, np.generic):
             return scalar_class(value)
+        if value in CLOCKS:
+            return CLOCKS[value]
         return (find(value) or value) if value in _CLASSES or is_scipys(value) else value
     if kind in _DISPATCHERS or kind in _BRACKETS:
-        if getattr(getattr(value, "__self__", None), "__name__", None) in _FROZEN:
-            return functools.partial(_call_and_warn, value)  # from time import perf_counter
+        if is_outside(value):
+            return warning(value)  # from time import perf_counter
         return find(value) or value
     if kind.__name__ == "SystemRandom":
         return FrozenNamespace(value)
@@ -197,29 +205,10 @@ class FrozenNamespace(Namespace):
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._module, name)
-        if callable(value) and not isinstance(value, type):
-            return functools.partial(_call_and_warn, value)
+        if callable(value) and (not isinstance(value, type) or name == "SystemRandom"):
+            module = getattr(self._module, "__name__", type(self._module).__name__)
+            return warning(value, f"{module.replace('numpy', 'np', 1)}.{name}")
         return value
-
-
-def _call_and_warn(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    if args and getattr(function, "__name__", None) == "default_rng":
-        # Seeded: the same at each call.
-        return function(*args, **kwargs)
-    trace = next(iter(running_traces()), None)
-    if trace is None:  # in a callback, while the program runs
-        return function(*args, **kwargs)
-    name = function_name(function)
-    # Once for each place of a function that is traced, however often a loop comes by.
-    place = (name, user_source())
-    if place not in trace.warned:
-        trace.warned.add(place)
-        warn(
-            f"{name} is called while tracing: its value is frozen into the compiled function; "
-            f"pass the value as an argument",
-            FrozenValueWarning,
-        )
-    return function(*args, **kwargs)
 
 
 class RecordingGlobals(dict[str, Any]):
@@ -232,7 +221,7 @@ class RecordingGlobals(dict[str, Any]):
     def __init__(self, module_globals: dict[str, Any]) -> None:
         # Code run by `exec` may have globals without a name.
         name = {key: module_globals[key] for key in ("__name__",) if key in module_globals}
-        super().__init__(__builtins__={**vars(builtins), "__import__": _import}, **name)
+        super().__init__(__builtins__={**vars(builtins), **_BUILTINS}, **name)
         self.module_globals = module_globals
         self._own = len(self)
         self._copies: dict[str, tuple[Any, Any]] = {}
@@ -266,6 +255,10 @@ def _import(
     if isinstance(globals, RecordingGlobals):
         globals = globals.module_globals
     return substitute(builtins.__import__(name, globals, locals, fromlist, level))
+
+
+_BUILTINS = {"__import__": _import, "open": open_and_warn}
+"""What traced functions see in place of Python's own."""
 
 
 class _Run(threading.local):

@@ -20,7 +20,7 @@ from tracejit.system.garbage import collecting_garbage_later
 from tracejit.targets import calls_back
 from tracejit.trace.body import Abstract, require_own
 from tracejit.trace.boolean_indexing import Masked
-from tracejit.trace.context import Bounds, Limit, Trace
+from tracejit.trace.context import Bounds, Limit, LongTraceError, Trace
 from tracejit.trace.convert import PYTHON_SCALARS, as_instruction
 from tracejit.trace.memory_order import Layout
 from tracejit.trace.object_state import snapshot, warn_of_moves
@@ -194,7 +194,11 @@ def stage(
         args, kwargs = assemble(tracers)
         recorded = recording(function) if record_numpy else function
         before = snapshot(function, only_moving=True)
-        outputs, structure = outputs_of(recorded(*args, **kwargs), title)
+        try:
+            outputs, structure = outputs_of(recorded(*args, **kwargs), title)
+        except LongTraceError:
+            warn_of_moves(before, title)  # it is recorded again, from there on
+            raise
         warn_of_moves(before, title)
         written = [number for number, tracer in enumerate(tracers) if tracer.version]
         if written and not outputs:

@@ -1,0 +1,142 @@
+"""Calls that give another value each time: clocks, random bits, files that are read.
+
+A trace keeps what they give for ever, so they warn. In a body that is recorded once for many
+iterations they raise: ``require_no_calls`` says which there were.
+"""
+
+from __future__ import annotations
+
+import builtins
+import datetime
+import functools
+import os
+import threading
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.errors import ConcretizationError
+from tracejit.sources import user_source, warn
+from tracejit.trace.context import running_traces
+from tracejit.trace.table import function_name
+
+FROZEN_MODULES = frozenset({"numpy.random", "random", "secrets", "time"})
+"""Modules whose functions give another value at each call."""
+
+_NAMED = (
+    *(getattr(os, name) for name in ("urandom", "getrandom", "times") if hasattr(os, name)),
+    *(uuid.uuid1, uuid.uuid4),
+    *(np.load, np.loadtxt, np.genfromtxt, np.fromfile),
+)
+_OTHERS = frozenset(map(id, _NAMED))
+_NOW = frozenset({"now", "today", "utcnow"})
+
+
+class FrozenValueWarning(UserWarning):
+    """A clock, a random generator or a file was asked for a value while tracing."""
+
+
+class _Calls(threading.local):
+    """The names of what was called while this thread traced, in order."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+
+_calls = _Calls()
+
+
+def warning(function: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
+    """``function``, which warns that its value is frozen."""
+    shown = name or function_name(function).replace("posix.", "os.")
+    return functools.partial(_call_and_warn, function, shown)
+
+
+def _call_and_warn(function: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+    if args and name.endswith("default_rng"):
+        # Seeded: the same at each call.
+        return function(*args, **kwargs)
+    trace = next(iter(running_traces()), None)
+    if trace is None:  # in a callback, while the program runs
+        return function(*args, **kwargs)
+    _calls.names.append(name)
+    # Once for each place of a function that is traced, however often a loop comes by.
+    place = (name, user_source())
+    if place not in trace.warned:
+        trace.warned.add(place)
+        warn(
+            f"{name} is called while tracing: its value is frozen into the compiled function; "
+            f"pass the value as an argument",
+            FrozenValueWarning,
+        )
+    return function(*args, **kwargs)
+
+
+def calls_so_far() -> int:
+    """A moment, for `require_no_calls`."""
+    return len(_calls.names)
+
+
+def require_no_calls(before: int, title: str) -> None:
+    """Raises `ConcretizationError` where a body that is recorded once for many has called for a
+    value that is another one each time.
+    """
+    for name in _calls.names[before:]:
+        raise ConcretizationError(
+            f"{title}: {name} is called, which would happen once while tracing, however often this "
+            f"runs; call it before, pass the values as arguments, or draw with tracejit.random"
+        )
+
+
+def is_outside(function: Any) -> bool:
+    """Whether a function gives another value at each call."""
+    if id(function) in _OTHERS:
+        return True
+    own = getattr(function, "__self__", None)
+    return (getattr(own, "__name__", None) or getattr(function, "__module__", None)) in (
+        FROZEN_MODULES
+    )
+
+
+@functools.wraps(builtins.open)
+def open_and_warn(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+    """``open`` as traced functions see it: what is read from a file is frozen."""
+    if set(mode) & {"r", "+"}:
+        return _call_and_warn(open, "open", file, mode, *args, **kwargs)
+    return open(file, mode, *args, **kwargs)
+
+
+class _Clock(type):
+    """The class of `_Datetime` and `_Date`: everywhere else they are datetime's own."""
+
+    own: type
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return cls.own(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, cls.own)
+
+    def __subclasscheck__(cls, subclass: Any) -> bool:
+        return issubclass(getattr(subclass, "own", subclass), cls.own)
+
+    def __getattribute__(cls, name: str) -> Any:
+        own = type.__getattribute__(cls, "own")
+        if name == "own":
+            return own
+        value = getattr(own, name)
+        return warning(value, f"{own.__name__}.{name}") if name in _NOW else value
+
+
+class _Datetime(metaclass=_Clock):
+    own = datetime.datetime
+
+
+class _Date(metaclass=_Clock):
+    own = datetime.date
+
+
+CLOCKS: dict[type, Any] = {datetime.datetime: _Datetime, datetime.date: _Date}
+"""Classes that tell the time, and what traced functions see in their place."""
