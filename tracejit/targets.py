@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from tracejit.attributes import OutputAlias
 from tracejit.errors import (
     ArgumentError,
     ElementTypeError,
+    ForeignFunctionError,
     InvalidArgumentError,
     OutOfBoundsError,
     ShapeError,
@@ -40,6 +42,7 @@ from tracejit.loading import supplied
 from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
 from tracejit.shapes import TOKEN, AnyShape, Shape, TokenShape, TupleShape, element_type_of
 from tracejit.sources import Source, is_entered_again, user_source
+from tracejit.system.guard_pages import guarded, in_copy
 from tracejit.tracebacks import names_misuse
 from tracejit.traversal import called_computations, instructions
 
@@ -492,21 +495,54 @@ def _called_natively(
     elements = shape.elements if isinstance(shape, TupleShape) else (shape,)
     wanted = [element for element in elements if isinstance(element, Shape)]
     laid_out = [to_buffer(x, s.explicit_layout) for x, s in zip(arrays, given, strict=True)]
-    buffers = [_Memory(x.nbytes, x) for x in laid_out]
-    results = [_Memory(each.nbytes) for each in wanted]
-    site = native.site(given, wanted, config, aliasing, source)
-    try:
-        site([x.address for x in buffers], [x.address for x in results])
-    finally:
-        site.close()
-    for kind, memories in (("operand", buffers), ("result", results)):
-        for number, memory in enumerate(memories):
-            memory.require_intact(f"custom_call: {name!r} wrote", f"{kind} {number}", source)
-    made = [x.contents.view(s.dtype) for x, s in zip(results, wanted, strict=True)]
+
+    def call(guard: bool = False) -> list[_Memory]:
+        buffers = [_Memory(x.nbytes, x, guard) for x in laid_out]
+        results = [_Memory(each.nbytes, None, guard) for each in wanted]
+        site = native.site(given, wanted, config, aliasing, source)
+        try:
+            site([x.address for x in buffers], [x.address for x in results])
+        finally:
+            site.close()
+        for kind, memories in (("operand", buffers), ("result", results)):
+            for number, memory in enumerate(memories):
+                memory.require_intact(f"custom_call: {name!r} wrote", f"{kind} {number}", source)
+        return results
+
+    if _margin.get():
+        _require_survival(f"custom_call: {name!r}", call, source)
+    made = [x.contents.view(s.dtype) for x, s in zip(call(), wanted, strict=True)]
     pairs = zip(made, wanted, strict=True)
     parts = iter([from_buffer(x, s.dimensions, s.explicit_layout) for x, s in pairs])
     values = [next(parts) if isinstance(element, Shape) else TOKEN for element in elements]
     return tuple(values) if isinstance(shape, TupleShape) else values[0]
+
+
+_SECONDS = 20.0
+"""How long a function is watched in a copy of this process."""
+
+
+def _require_survival(title: str, call: Callable[[bool], object], source: Source | None) -> None:
+    """Calls a function between guard pages in a copy of this process, which it may end.
+
+    Raises `OutOfBoundsError` where it leaves its arrays, with the place if margins tell it, and
+    `ForeignFunctionError` where it ends the copy otherwise.
+    """
+    ending = in_copy(lambda: call(True), _SECONDS)
+    if ending is None or ending.has_returned:
+        return
+    if ending.signal not in (signal.SIGSEGV, signal.SIGBUS):
+        raise ForeignFunctionError(
+            f"{title} ends the process ({ending}): a handler must not throw exceptions, abort or "
+            "exit; catch exceptions and return an error",
+            source,
+        )
+    nearby = in_copy(lambda: call(False), _SECONDS)
+    if nearby is not None and nearby.raised == OutOfBoundsError.__name__:
+        raise OutOfBoundsError(nearby.text, source)
+    raise OutOfBoundsError(
+        f"{title} reads or writes memory outside of its arrays ({ending})", source
+    )
 
 
 _margin: ContextVar[int] = ContextVar("margin", default=0)
@@ -517,8 +553,9 @@ _PATTERN = 0xA5
 def watching_memory(margin: int = 4096) -> Iterator[None]:
     """Functions of compiled libraries called inside must write to nothing but their results.
 
-    ``margin`` bytes before and after each array are compared, and operands. Raises
-    `OutOfBoundsError` after the call.
+    Each is called in a copy of this process first, its arrays between guard pages; then here,
+    where ``margin`` bytes before and after each array are compared, and operands. Raises
+    `OutOfBoundsError` and, for a function that ends the process, `ForeignFunctionError`.
     """
     token = _margin.set(margin)
     try:
@@ -530,10 +567,13 @@ def watching_memory(margin: int = 4096) -> Iterator[None]:
 class _Memory:
     """The memory of an array that a function gets, with margins where memory is watched."""
 
-    def __init__(self, nbytes: int, array: np.ndarray | None = None) -> None:
-        self._margin = _margin.get()
-        self._block = np.full(nbytes + 2 * self._margin, _PATTERN, np.uint8)
-        self.contents = self._block[self._margin : self._margin + nbytes]
+    def __init__(self, nbytes: int, array: np.ndarray | None = None, guard: bool = False) -> None:
+        block = guarded(nbytes) if guard else None
+        self._margin = _margin.get() if block is None else 0
+        if block is None:
+            block = np.full(nbytes + 2 * self._margin, _PATTERN, np.uint8)
+        self._block = block
+        self.contents = block[self._margin : self._margin + nbytes]
         if array is not None:
             self.contents[:] = array.reshape(-1).view(np.uint8)
         self._before = self.contents.copy() if self._margin and array is not None else None

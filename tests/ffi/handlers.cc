@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include <cstdlib>
+#include <stdexcept>
 #include "xla/ffi/api/ffi.h"
 
 namespace ffi = xla::ffi;
@@ -134,6 +136,20 @@ static ffi::Error overrun(int64_t by, ffi::Buffer<ffi::F64> x, ffi::ResultBuffer
 XLA_FFI_DEFINE_HANDLER_SYMBOL(Overrun, overrun,
                               ffi::Ffi::Bind()
                                   .Attr<int64_t>("by")
+                                  .Arg<ffi::Buffer<ffi::F64>>()
+                                  .Ret<ffi::Buffer<ffi::F64>>());
+
+// Throws, aborts or ends the process, or reads after its operand.
+static ffi::Error misbehave(int64_t how, ffi::Buffer<ffi::F64> x, ffi::ResultBuffer<ffi::F64> y) {
+  if (how == 1) throw std::runtime_error("thrown");
+  if (how == 2) std::exit(3);
+  volatile double *beyond = x.typed_data() + x.element_count();
+  for (size_t i = 0; i < y->element_count(); ++i) y->typed_data()[i] = how == 3 ? beyond[512] : 0;
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(Misbehave, misbehave,
+                              ffi::Ffi::Bind()
+                                  .Attr<int64_t>("how")
                                   .Arg<ffi::Buffer<ffi::F64>>()
                                   .Ret<ffi::Buffer<ffi::F64>>());
 

@@ -270,6 +270,24 @@ def test_calls_in_compiled_code_run_no_python() -> None:
     assert not [name for name in called if "tracejit/ffi" in name or "callback" in name]
 
 
+@pytest.mark.parametrize(
+    ("how", "error", "said"),
+    [
+        (1, ForeignFunctionError, r"ends the process \(SIGABRT\): a handler must not throw"),
+        (2, ForeignFunctionError, r"ends the process \(exit code 3\)"),
+        (3, OutOfBoundsError, "reads or writes memory outside of its arrays"),
+    ],
+)
+def test_handlers_that_end_the_process_are_named_under_check(
+    library: ctypes.CDLL, how: int, error: type[Exception], said: str
+) -> None:
+    tj.ffi.register_ffi_target("Misbehave", library.Misbehave)
+    x = np.arange(1.0, 4)
+    call = tj.jit(lambda x: tj.ffi.ffi_call("Misbehave", like(x))(x, how=how), check=True)
+    with pytest.raises(error, match=f"'Misbehave' {said}.*test_handlers"):
+        call(x)
+
+
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_layouts_of_operands_and_results(library: ctypes.CDLL, order: tuple[int, int]) -> None:
     def function(module: Any, shape: Any, x: Any) -> Any:
@@ -355,6 +373,10 @@ def test_writes_outside_of_results_are_found_under_check(library: ctypes.CDLL) -
     np.testing.assert_array_equal(overrun(0)(x), x + 1)
     for by, place in ((1, "0 bytes after the end of"), (-2, "16 bytes before"), (100, "792 bytes")):
         with pytest.raises(OutOfBoundsError, match=f"'Overrun' wrote {place}.*test_handlers"):
+            overrun(by)(x)
+    for by in (10**4, -(10**4), 10**6):
+        match = r"'Overrun' reads or writes memory outside of its arrays \(SIG.*test_handlers"
+        with pytest.raises(OutOfBoundsError, match=match):
             overrun(by)(x)
     spoil = tj.jit(lambda x: tj.ffi.ffi_call("Spoil", like(x))(2 * x), check=True)
     with pytest.raises(OutOfBoundsError, match="'Spoil' wrote to operand 0"):
