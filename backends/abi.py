@@ -12,7 +12,7 @@ first case nothing ran.
 
 ``table`` holds the facts of one process as 64-bit words: the address of the type ``numpy.ndarray``,
 the address of every constant, then for every input and output the address of its dtype, its rank
-and its dimensions. Its last word is the address of what lets signals end a program (see
+and its dimensions. Its last word is the address of the record that lets signals end a program (see
 `tracejit.runtime.interrupts`).
 
 What is read are the fields that CPython's and NumPy's own C macros read, at the offsets below.
@@ -101,7 +101,7 @@ def table(
 ) -> np.ndarray:
     """The first item of every call's tuple; ``specs`` are the inputs', then the outputs'.
 
-    ``signals`` is the address of the record by which Python is asked to handle signals.
+    ``signals`` is the address of the record that tells Python to handle signals.
 
     The caller keeps ``constants`` and the dtypes alive as long as the table.
     """

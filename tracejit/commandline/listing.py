@@ -17,7 +17,7 @@ from tracejit.runtime.units import bytes_text
 from tracejit.sources import Source
 
 _FOLDED = 4
-"""Computations of at most so many instructions are written where they are called."""
+"""Computations of at most this many instructions are written where they are called."""
 
 _BOLD, _DIM, _GREEN, _CYAN, _PLAIN = (f"\033[{code}m" for code in (1, 2, 32, 36, 0))
 _NAME = re.compile(r"%[\w.-]+")

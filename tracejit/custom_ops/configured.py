@@ -43,7 +43,7 @@ class ConfiguredCall:
         self._types = definition.flat_types(definition.outputs, attrs)
         self._has_lists = any(map(definition.is_list, definition.inputs))
         self._function: Callable[..., Any] = kernel.implementation
-        # What a result must be so that nothing else is asked of it.
+        # The type and the sizes of a result that needs no other check.
         self._one = None
         if implementations.is_array and self._types[0] != STRING:
             self._one = (self._types[0], self._sizes[0])
@@ -55,7 +55,7 @@ class ConfiguredCall:
 
     @property
     def borrows(self) -> bool:
-        """Whether the kernel takes memory that is the caller's, and keeps nothing of it."""
+        """Whether the kernel takes memory that is the caller's, and keeps none of it."""
         return self._kernel.borrows_inputs
 
     def __call__(
@@ -66,7 +66,7 @@ class ConfiguredCall:
     ) -> list[np.ndarray]:
         """The arrays of the outputs, ``targets`` where the kernel writes to what it is given.
 
-        Raises what the kernel raises, and errors for what is no result of the op.
+        Raises the kernel's errors, and errors for arrays that are no results of the op.
         """
         try:
             made = self._made(arrays, targets)

@@ -153,7 +153,7 @@ class Implementations:
     ) -> ConfiguredCall | None:
         """The NumPy kernel of calls with attributes as ``text`` on arrays of these sizes.
 
-        None where kernels of another form run. Kernels and shape functions are asked once.
+        None where kernels of another form run. Kernels and shape functions are chosen once.
         """
         key = (text, *shapes)
         found = self._configured.get(key)

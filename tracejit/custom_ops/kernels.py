@@ -43,7 +43,7 @@ class Kernel:
     arrays in a GPU's memory, but for those in ``host_memory``. ``attrs`` are the attributes that
     the function takes, None for all. ``source`` is the user's line that
     registered it. Of several kernels the one of the highest ``priority`` is taken; one with a
-    ``label`` only where that is asked for. ``borrows_inputs``: it neither keeps its inputs nor
+    ``label`` only if the call names it. ``borrows_inputs``: it neither keeps its inputs nor
     writes to them; ``takes_out``: it writes to arrays ``out=``.
     """
 

@@ -216,7 +216,7 @@ def _last(tree: Tree) -> int:
 
 
 def _said(source: Source) -> str:
-    """Where a line stands, and under that what it says."""
+    """The place of a line, and under it the line's text."""
     return f"{source}\n{linecache.getline(source.file, source.line).strip()[:LINE]}".strip()
 
 

@@ -1,4 +1,4 @@
-"""Delta debugging of graphs: the smallest part of a module of which something still holds.
+"""Delta debugging of graphs: the smallest part of a module for which a test still holds.
 
 reduced(module, is_interesting)          a smaller module with is_interesting(it)
 
@@ -29,7 +29,7 @@ Stand = Callable[[Instruction, Instruction], None]
 
 
 def reduced(module: Module, is_interesting: Test, stands_for: Stand | None = None) -> Module:
-    """A part of ``module`` that is interesting and of which no smaller part was found that is.
+    """A part of ``module`` that is interesting, and no smaller part was found that is.
 
     Instructions are left out, their values becoming parameters; calls, loops and branches are
     replaced by what they call; instructions by an operand; sizes of dimensions by smaller ones.
@@ -243,7 +243,7 @@ def _with_smaller_sizes(module: Module, _: Stand) -> Iterator[Module]:
 
 
 def _size(module: Module) -> tuple[int, int]:
-    """What is to become less: instructions that compute, and elements."""
+    """The numbers that shall become smaller: instructions that compute, and elements."""
     body = instructions(module.entry)
     elements = sum(
         s.size for i in body for s in i.element_shapes if isinstance(s, Shape) and s.size

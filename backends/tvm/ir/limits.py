@@ -71,9 +71,10 @@ class Limits:
     rows_cost: int = 1
     """The same for a scan along a row."""
     gathered_part: int = 3
-    """An array is computed where it is gathered if at most one element in so many is."""
+    """An array is computed where it is gathered if at most 1/``gathered_part`` of it is read."""
     updated_part: int = 4
-    """An update that needs other elements is stored first if it is at most one in so many."""
+    """An update that needs other elements is stored first if it is at most 1/``updated_part`` of
+    its array."""
     split_from: int = 1 << 13
     """Elements of a concatenation from which it is split: smaller ones take hardly any time."""
     most_boxes: int = 9

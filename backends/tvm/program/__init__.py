@@ -2,5 +2,5 @@
 
 `lower` builds a program, `cpu.objects` compiles it, `cpu.objects.report` explains it to users.
 
-When: a `Program` is what is left after `lower`; the build reads it.
+When: `lower` makes the `Program`; the build reads it.
 """

@@ -38,7 +38,7 @@ _ENTER, _LEAVE = "SPMDFullToShardShape", "SPMDShardToFullShape"
 
 
 class _Array(NamedTuple):
-    """An array of ``shape``, of which each partition has ``local``; by hand where not tiled."""
+    """An array of ``shape``; each partition has its ``local`` part, by hand where not tiled."""
 
     local: Instruction
     tiling: Tiling | None
@@ -355,7 +355,7 @@ class _Partitioning:
     def _combined(
         self, local: Instruction, labels: Labelling, chosen: dict[Hashable, Split]
     ) -> Instruction:
-        """The parts of what is reduced, put together."""
+        """The partial results of a reduction, put together."""
         along = [name for name in labels.reduced if name in chosen]
         if not along:
             return local

@@ -2,7 +2,7 @@
 
 same parts elsewhere              collective-permute
 one dimension instead of another  all-to-all
-otherwise                         all-gather of what is split otherwise, then a slice
+otherwise                         all-gather along the other splits, then a slice
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ Address = int | str
 View = Callable[[Address], np.ndarray]
 
 _MOST_CALLS = 1024
-"""So many calls a device remembers."""
+"""The most calls that a device remembers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ def _collective(words: Sequence[int]) -> None:
 
 
 def _run(device: Device, key: object, target: str, text: str, *addresses: Any) -> None:
-    """Any half of an op, of which the device may remember no run."""
+    """Either half of an op; the device may remember no run of it."""
     op = _op(text)
     if target == COLLECTIVE_DONE_TARGET:
         number, addresses = int(view(addresses[0], (), np.uint32)), addresses[1:]

@@ -161,7 +161,7 @@ def _counting(body: Stmt, state: Buffer) -> Stmt:
 
 
 def _guarded(body: Stmt, state: Buffer, work: float) -> Stmt:
-    """A statement of so much ``work`` with a poll about every `SPAN` of it."""
+    """A statement that takes ``work``, with a poll about every `SPAN` of it."""
     if work < 2 * SPAN:
         return body
     if isinstance(body, SeqStmt):
