@@ -61,9 +61,11 @@ from tracejit.traversal import transform
 def optimized(computation: Computation, limits: Limits, session: Session | None = None) -> Graph:
     """The graph of a computation after all passes, with a parameter for each of its arrays.
 
-    Raises `UnsupportedError` for an op between devices.
+    Raises `UnsupportedError` for an op between devices, `ArgumentError` for a pass to leave out
+    that there is not, or that is not optional.
     """
     context = Context(limits, computation.name, lists=LISTS, session=session or Session())
+    context.session.options.check(LISTS)
     graph = Graph.of(computation)
     context.session.dump(graph, context.name, "input")
     made = _fragment(run_passes(MODULE, graph, context), context)

@@ -142,3 +142,10 @@ def test_every_pass_that_is_required_stands_before() -> None:
             assert {*each.requires} <= seen, f"{each.name} stands before {each.requires}"
             seen.add(each.name)
             assert each.why
+
+
+@pytest.mark.parametrize("name", ["nonsense", "flatten-tuples"])
+def test_only_optional_passes_can_be_left_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACEJIT_PASSES", f"-{name}")
+    with pytest.raises(ArgumentError, match=f"no pass '{name}' to leave out, only .*sort-to-topk"):
+        tj.jit(lambda x: x + 1)(np.ones(3))

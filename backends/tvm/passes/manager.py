@@ -95,6 +95,16 @@ class Options:
             most,
         )
 
+    def check(self, lists: Mapping[str, Sequence[Pass]]) -> None:
+        """Raises `ArgumentError` for a name among those left out that is no optional pass's."""
+        names = {each.name for passes in lists.values() for each in passes if each.optional}
+        unknown = sorted(self.left_out - names)
+        if unknown:
+            raise ArgumentError(
+                f"TRACEJIT_PASSES: there is no pass {unknown[0]!r} to leave out, only "
+                f"{', '.join(sorted(names))}"
+            )
+
 
 @dataclass
 class Session:
