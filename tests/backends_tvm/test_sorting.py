@@ -15,6 +15,7 @@ from tests.lowered import lower
 from tests.runtime.programs import loaded
 from tracejit import ops
 from tracejit.backends.numpy import evaluate
+from tracejit.backends.target import Target
 from tracejit.backends.tvm.analysis.sort_keys import order_of
 from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.cpu.objects.build import build
@@ -51,6 +52,23 @@ def sort_bitwise(build: Callable[..., Instruction], array: np.ndarray, kind: Ele
     entry = computation(build, Shape(kind, array.shape))
     actual, expected = check(entry, [array]), leaves(evaluate(entry, [array]))
     assert [a.tobytes() for a in actual] == [np.asarray(e).tobytes() for e in expected]
+
+
+@pytest.mark.parametrize("kind", [F32, S32, ElementType.U32], ids=str)
+@pytest.mark.parametrize("sizes", [(9,), (64,), (65,), (3, 40), (2, 1000), (40_000,)], ids=str)
+def test_vectors_of_32_bytes(kind: ElementType, sizes: tuple[int, ...]) -> None:
+    """AVX2 partitions by a table of permutations; AVX, which has no such instruction, otherwise."""
+    array = values(kind, *sizes)
+    entry = computation(lambda x: ops.sort(x, None, len(sizes) - 1, True), Shape(kind, sizes))
+    program = lower(entry, Machine(32, 2))
+    assert [kernel.stats.schedule for kernel in program.kernels] == ["vector sort"]
+    older = lower(entry, Machine(32, 2, has_avx2=False))
+    assert [kernel.stats.schedule for kernel in older.kernels] != ["vector sort"]
+    target = processor_of(Target("cpu:x86-64-v3"))
+    if not target.lacking:
+        (found,) = leaves(loaded(build(program, target))([array]))
+        (wanted,) = leaves(evaluate(entry, [array]))
+        assert found.tobytes() == np.asarray(wanted).tobytes()
 
 
 def compiled_for(entry: Computation, threads: int) -> Executable:
@@ -196,7 +214,7 @@ def test_values_alone(kind: ElementType, dimensions: tuple[int, ...]) -> None:
         return ops.tuple_([ops.sort(x, order, dimension, True) for order in orders])
 
     entry = computation(build_sorts, Shape(kind, dimensions))
-    called = lower(entry, Machine(32, 2))
+    called = lower(entry, Machine(32, 2, has_avx2=False))
     assert all("sort_values" in str(k.body) for k in called.kernels if "sort" in k.name)
     actual = loaded(build(called, processor_of()))([array])
     expected = leaves(evaluate(entry, [array]))

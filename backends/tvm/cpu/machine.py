@@ -14,9 +14,9 @@ from tracejit.backends.tvm.ir.limits import Limits
 class Machine(Limits):
     """One processor: its vector registers, its threads, and its caches in bytes per core.
 
-    ``vector_bytes`` is 64 for AVX-512, 32 for AVX2, 16 for SSE and NEON; ``architecture`` is LLVM's
-    name. Without ``python`` there is no interpreter to call back, where its libraries would be
-    quicker.
+    ``vector_bytes`` is 64 for AVX-512, 32 for AVX and AVX2, which ``has_avx2`` tells apart, 16 for
+    SSE and NEON; ``architecture`` is LLVM's name. Without ``python`` there is no interpreter to
+    call back, where its libraries would be quicker.
     """
 
     vector_bytes: int = 32
@@ -24,6 +24,7 @@ class Machine(Limits):
     l1: int = 32 << 10
     l2: int = 512 << 10
     python: bool = True
+    has_avx2: bool = True
     architecture: str = "x86_64"
     row_bytes: int = 128 << 10
     longest_column: int = 1 << 11
@@ -37,6 +38,11 @@ class Machine(Limits):
     def registers(self) -> int:
         """How many vector registers there are."""
         return 32 if self.vector_bytes == 64 or self.architecture != "x86_64" else 16
+
+    @property
+    def permutes(self) -> bool:
+        """Whether vectors of 32 bytes are permuted by indices in another one."""
+        return self.vector_bytes == 32 and self.has_avx2 and self.architecture == "x86_64"
 
     def lanes(self, dtype: str, count: int | None = None) -> int:
         """Elements of ``dtype`` in one vector; fewer, a power of two, where ``count`` is fewer."""

@@ -76,7 +76,13 @@ class Processor:
     @property
     def machine(self) -> Machine:
         """The limits that kernels are scheduled for."""
-        return Machine(self.vector_bytes, self.threads, l2=self.l2, architecture=self.architecture)
+        return Machine(
+            self.vector_bytes,
+            self.threads,
+            l2=self.l2,
+            architecture=self.architecture,
+            has_avx2="avx2" in self.features,
+        )
 
     @property
     def tvm(self) -> Any:

@@ -67,8 +67,10 @@ _ALIASING = 4096
 _PASSES = 8
 """Rows of a product by sums of rows whose cost is that of clearing and storing the sums."""
 
-_BROAD = 1.02
-"""Factor by which tiles of more than two vectors take longer than their multiply-adds."""
+_BROAD, _NARROW = 1.02, 1.15
+"""Factors by which tiles of more than two vectors, and of one, which load a number for each
+multiply-add, take longer than their multiply-adds.
+"""
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -120,7 +122,8 @@ def tile_sizes(
 
     def cost(size: TileSize) -> tuple[float, int]:
         cycles = _tiles(m, n, size) * size.cycles
-        return cycles * (_BROAD if size.vectors > 2 else 1), size.vectors
+        factor = {1: _NARROW, 2: 1}.get(size.vectors, _BROAD)
+        return cycles * factor, size.vectors
 
     return sorted(sizes, key=cost)
 

@@ -44,9 +44,13 @@ _SHARED_FROM = 1 << 17
 
 
 def suits_vectors(frame: Frame, work: Sorting, order: Order) -> bool:
-    """Whether a sort is of values alone, in rows, on a processor with vector compress."""
+    """Whether a sort is of values alone, in rows, on a processor with vector compress, or of values
+    of 32 bits, on one that permutes vectors by a table.
+    """
+    machine = machine_of(frame)
+    is_narrow = machine.permutes and order.element_type.dtype.itemsize == 4
     return (
-        machine_of(frame).vector_bytes == VECTOR_BYTES
+        (machine.vector_bytes == VECTOR_BYTES or is_narrow)
         and len(work.operands) == 1
         and [operand for _, operand in work.targets] == list(work.operands)
         and work.kept == work.length > 1
@@ -64,7 +68,8 @@ def vector_sort(frame: Frame, work: Sorting, order: Order) -> Stmt:
     """The statement of the whole kernel."""
     itemsize = order.element_type.dtype.itemsize
     kind = register_dtype(order.element_type)
-    plan = SortPlan(kind, VECTOR_BYTES // itemsize, order.descending, order.total)
+    lanes = machine_of(frame).vector_bytes // itemsize
+    plan = SortPlan(kind, lanes, order.descending, order.total)
     (operand,) = work.operands
     ((target, _),) = work.targets
     rows, length = rows_in_memory(work), work.length

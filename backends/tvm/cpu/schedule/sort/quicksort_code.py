@@ -18,8 +18,9 @@ from tracejit.backends.tvm.cpu.llvm.builder import Value
 from tracejit.backends.tvm.cpu.llvm.kinds import KINDS
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
 
-# Permutation instructions with variable indices.
-_PERMUTED = {32: "permvar.si.512", 64: "permvar.di.512"}
+# Permutation instructions with variable indices, by the bytes of a vector.
+_PERMUTED = {64: "x86.avx512.permvar.si.512", 32: "x86.avx2.permd"}
+_PERMUTED_PAIRS = "x86.avx512.permvar.di.512"
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,22 @@ class SortPlan:
     lanes: int
     descending: bool
     total: bool
+
+    @property
+    def vector_bytes(self) -> int:
+        return self.lanes * KINDS[self.kind].bits // 8
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the processor has AVX-512: it compresses, and permutes two vectors at once."""
+        return self.vector_bytes == 64
+
+    @property
+    def registers(self) -> int:
+        """The registers of the largest network. A larger one would take long to compile, or not
+        stay in the registers.
+        """
+        return 16 if self.is_wide else 8
 
     @property
     def restores(self) -> bool:
@@ -66,6 +83,7 @@ class SortCode(Procedure):
         self.greatest = (1 << (self.kind.bits - 1)) - 1
         self.least = -self.greatest - 1
         self.vector = self.type(self.kind)
+        self._orders = ""
 
     # 64-bit variables, which LLVM promotes to registers.
 
@@ -184,9 +202,33 @@ class SortCode(Procedure):
         )
 
     def packed(self, value: Value, mask: Value) -> Value:
-        """Compress: the lanes of a mask first."""
-        name = f"experimental.vector.compress.{self.suffix(self.kind)}"
-        return self.call(self.kind, name, value, mask, f"{self.vector} poison")
+        """Compress: the lanes of a mask first; the others follow where a table has the order."""
+        if self.plan.is_wide:
+            name = f"experimental.vector.compress.{self.suffix(self.kind)}"
+            return self.call(self.kind, name, value, mask, f"{self.vector} poison")
+        self._orders = f"{self.name}_orders"
+        row = self.made(f"getelementptr i64, ptr @{self._orders}, i64 {self.bits_of(mask)}")
+        row = self.made(f"load i64, ptr {row}")
+        lanes = self.made(f"bitcast i64 {row} to <{self.lanes} x i8>")
+        lanes = self.made(f"zext <{self.lanes} x i8> {lanes} to {self.vector}")
+        return self.permuted(value, Value(self, self.kind, lanes))
+
+    def parted(self, value: Value, mask: Value, number: str) -> tuple[Value, Value]:
+        """A vector that begins with the ``number`` lanes of a mask, and one that ends with the
+        others.
+        """
+        first = self.packed(value, mask)
+        if not self.plan.is_wide:
+            return first, first
+        # Separate code for both ends would take LLVM twice as long to compile.
+        return first, self.rotated(self.packed(self.from_here(value), ~mask), number)
+
+    def whole(self) -> str:
+        text = super().whole()
+        if not self._orders:
+            return text
+        rows = ", ".join(f"i64 {_order(mask, self.lanes)}" for mask in range(1 << self.lanes))
+        return f"@{self._orders} = internal constant [{1 << self.lanes} x i64] [{rows}]\n{text}"
 
     def from_here(self, value: Value) -> Value:
         """The same vector, behind a barrier: computations on it follow all stores so far."""
@@ -198,7 +240,8 @@ class SortCode(Procedure):
 
     def permuted(self, value: Value, lanes: Value) -> Value:
         """A permutation with a vector of lane indices."""
-        return self.call(self.kind, f"x86.avx512.{_PERMUTED[self.kind.bits]}", value, lanes)
+        name = _PERMUTED[self.plan.vector_bytes] if self.kind.bits == 32 else _PERMUTED_PAIRS
+        return self.call(self.kind, name, value, lanes)
 
     def rotated(self, value: Value, distance: str) -> Value:
         """The vector rotated by ``distance`` lanes."""
@@ -247,3 +290,9 @@ class SortCode(Procedure):
     def _monotonic(self, bits: Value) -> Value:
         """Maps negative floats to falling integers, and back."""
         return bits ^ ((bits >> (self.kind.bits - 1)) & self.greatest)
+
+
+def _order(mask: int, lanes: int) -> int:
+    """The lanes of a mask, then the others, a byte each, the first one lowest."""
+    order = sorted(range(lanes), key=lambda lane: not mask >> lane & 1)
+    return int.from_bytes(bytes(order), "little")

@@ -16,7 +16,7 @@ import functools
 from tracejit.backends.tvm.cpu.llvm.builder import Value
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import SortPlan
-from tracejit.backends.tvm.cpu.schedule.sort.quicksort_steps import REGISTERS, SMALL, PartitionCode
+from tracejit.backends.tvm.cpu.schedule.sort.quicksort_steps import PartitionCode
 from tracejit.backends.tvm.ir.contracts import span
 
 # Groups that are compiled together, once in a process: the largest network takes as long to
@@ -92,7 +92,9 @@ def _network(plan: SortPlan, registers: int) -> Procedure:
 
     There are more than the next smaller network sorts.
     """
-    least, group = (0, _QUICKSORT) if registers == SMALL else (SMALL * plan.lanes + 1, _NETWORK)
+    small = plan.registers // 2
+    is_small = registers == small
+    least, group = (0, _QUICKSORT) if is_small else (small * plan.lanes + 1, _NETWORK)
     code = PartitionCode(plan, f"sort_{registers}", ("source", "target"), ("count",), group)
     code.sorted_in(registers, "%source", "%target", "%count", least=least)
     return code
@@ -104,13 +106,14 @@ def _leaf(code: PartitionCode, source: str, target: str, count: str) -> None:
     def by(registers: int) -> None:
         code.invoke(_network(code.plan, registers), [source, target, count])
 
-    is_small = code.holds("sle", count, str(SMALL * code.lanes))
-    code.branches(is_small, lambda: by(SMALL), lambda: by(REGISTERS))
+    small = code.plan.registers // 2
+    is_small = code.holds("sle", count, str(small * code.lanes))
+    code.branches(is_small, lambda: by(small), lambda: by(2 * small))
 
 
 def is_short(plan: SortPlan, count: int) -> bool:
     """Whether a row is sorted in registers, without scratch memory."""
-    return count <= REGISTERS * plan.lanes
+    return count <= plan.registers * plan.lanes
 
 
 def short_row(plan: SortPlan, count: int) -> Procedure:

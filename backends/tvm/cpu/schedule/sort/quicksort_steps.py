@@ -8,10 +8,6 @@ from tracejit.backends.tvm.cpu.llvm.builder import Value
 from tracejit.backends.tvm.cpu.schedule.sort.network import Shuffle, network
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import SortCode, SortPlan
 
-# The register counts of the networks. Smaller ones have more mispredicted jumps, larger ones take
-# long to compile. Sorting the halves of the largest by the smaller one and merging them would be
-# half the code, but takes 1.7 times as long: a small network is bound by latency.
-SMALL, REGISTERS = 8, 16
 # Two-source permutation instructions with variable indices.
 _JOINED = {32: "vpermi2var.d.512", 64: "vpermi2var.q.512"}
 
@@ -34,7 +30,7 @@ class PartitionCode(SortCode):
     @property
     def most(self) -> int:
         """The most elements that a network sorts."""
-        return REGISTERS * self.lanes
+        return self.plan.registers * self.lanes
 
     def short(self, source: str, target: str, count: int, special: str) -> None:
         """Sort up to `most` elements that are not keys yet."""
@@ -106,6 +102,8 @@ class PartitionCode(SortCode):
         The indices are loaded from a table that is opaque to LLVM, which would otherwise spend a
         third of its time on a search for better instructions.
         """
+        if not self.plan.is_wide:
+            return self.shuffled(a, b, lanes)
         if not self._tables:
             self._rooms.append(f'  %lanes = call ptr asm "", "=r,0"(ptr @{self._table})')
         number = self._tables.setdefault(tuple(lanes), len(self._tables))
@@ -178,10 +176,9 @@ class PartitionCode(SortCode):
             value, seen = keys(self.get(self.kind, self.at(source, place)), seen)
             before = value <= pivot
             number = self.count(before)
-            self.put(self.packed(value, before), self.at(target, low))
-            # Separate code for both ends would take LLVM twice as long to compile.
-            after = self.rotated(self.packed(self.from_here(value), ~before), number)
-            self.put(after, self.at(target, self.difference(high, width)))
+            first, last = self.parted(value, before, number)
+            self.put(first, self.at(target, low))
+            self.put(last, self.at(target, self.difference(high, width)))
             low = self.sum(low, number)
             # The gap is as large as the number of unread elements.
             high = self.difference(self.sum(high, number), width)
