@@ -2,13 +2,13 @@
 
 Random single ops, random graphs, and long loops and repetitions in turn, each judged by XLA, the
 interpreter and compiled code, programs of array functions, judged by NumPy, and Python programs
-with control flow, hidden state, aliases and exceptions, judged by Python.
-A process of its own runs them in pieces, so that a crash or a hang is one more failure and not the
-end. Prints how many modules there were of each op, where XLA contradicts itself (it computes a
-whole otherwise than its ops one by one, which agree), and what failed; the modules of both are
-saved as HLO text, their seeds in the first line. ``--seed S`` starts elsewhere, ``--ops Pad,Sort``
-draws these only, ``--only singles``, ``graphs``, ``repeats``, ``arrays`` or ``programs`` leaves the
-others out.
+with control flow, hidden state, aliases and exceptions, judged by Python. A module that takes 20
+times as long to compile as half of its kind is a failure, too. A process of its own runs them in
+pieces, so that a crash or a hang is one more failure and not the end. Prints how many modules there
+were of each op, where XLA contradicts itself (it computes a whole otherwise than its ops one by
+one, which agree), and what failed; the modules of both are saved as HLO text, their seeds in the
+first line. ``--seed S`` starts elsewhere, ``--ops Pad,Sort`` draws these only, ``--only singles``,
+``graphs``, ``repeats``, ``arrays`` or ``programs`` leaves the others out.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.fuzz.array_programs import MOST_SECONDS
+from tests.fuzz.compile_times import MOST_SECONDS
 from tests.fuzz.judging import CONTRADICTED, REFUSED
 from tests.fuzz.table import STEPS
 

@@ -10,9 +10,6 @@ that does not end is, too.
 from __future__ import annotations
 
 import random
-import signal
-import statistics
-import time
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +17,7 @@ from typing import Any
 import numpy as np
 
 import tracejit as tj
+from tests.fuzz.compile_times import MOST_SECONDS, Clock, bounded
 from tests.fuzz.guarded_programs import twice
 from tracejit.backends.artifact import InProcess
 from tracejit.errors import TracejitError
@@ -29,11 +27,6 @@ from tracejit.runtime import importing_tvm
 with importing_tvm():
     from tracejit.backends.tvm.compile import compile_for
 
-# A program takes no less time to compile than this to be a failure.
-LEAST_SECONDS = 6.0
-# Processor time after which tracing and compiling one program are ended.
-MOST_SECONDS = 60.0
-SLOWER = 20
 SIZES = (1, 2, 3, 4, 5, 7, 8, 8, 9, 13, 16, 16, 17)
 
 # Each takes `v`, an array of the given rank or any, and draws numbers from `n(low, high)`.
@@ -130,7 +123,7 @@ class ArrayJudge:
 
     def __init__(self, most_seconds: float = MOST_SECONDS) -> None:
         self._most_seconds = most_seconds
-        self._times: list[float] = []
+        self._clock = Clock(most_seconds)
 
     def judge(self, seed: int) -> tuple[str, Module | None]:
         """What is wrong with a program, or nothing, and its graph if it was traced.
@@ -145,20 +138,14 @@ class ArrayJudge:
         except ValueError:
             # Written lines met arrays of their own, here views that may not be written.
             return "", None
-        signal.setitimer(signal.ITIMER_PROF, self._most_seconds)
         try:
-            module = tj.jit(names["f"]).lower(*arrays).module
-            start = time.process_time()
-            artifact = compile_for(module)
-            seconds = time.process_time() - start
+            with bounded(self._most_seconds):
+                module = tj.jit(names["f"]).lower(*arrays).module
+            with self._clock.timed() as timing:
+                artifact = compile_for(module)
         except (TracejitError, NotImplementedError):
             return "", None
-        finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-        self._times.append(seconds)
-        wrong = _difference(artifact, arrays, expected)
-        if not wrong and seconds > max(LEAST_SECONDS, SLOWER * statistics.median(self._times)):
-            wrong = f"compiling took {seconds:.1f} s"
+        wrong = _difference(artifact, arrays, expected) or timing.complaint
         return f"{wrong}\n{text}" if wrong else "", module
 
 

@@ -19,6 +19,7 @@ from tests.fuzz import refused
 from tests.fuzz.arguments import arguments
 from tests.fuzz.choices import Choices
 from tests.fuzz.comparing import leaves
+from tests.fuzz.compile_times import Clock
 from tests.fuzz.guarded_programs import twice
 from tests.fuzz.noise import disagreements
 from tests.fuzz.op_by_op import op_by_op
@@ -41,6 +42,9 @@ from tracejit.verifier import verify
 
 with importing_tvm():
     from tracejit.backends.tvm.compile import compile_for
+
+# A process judges modules of one kind: single ops, graphs, or repetitions.
+_CLOCK = Clock()
 
 AGREED, REFUSED, CONTRADICTED = PASSED = ("agreed", "refused", "contradicted")
 Judge = Callable[[list[np.ndarray], list[np.ndarray], bool], str]
@@ -143,7 +147,8 @@ def _judged(
     rng = np.random.default_rng(seed)
     before = [x.tobytes() for x in given]
     try:
-        artifact = compile_for(Module("test", module.entry))
+        with _CLOCK.timed() as timing:
+            artifact = compile_for(Module("test", module.entry))
         made = loaded(artifact)([strided(rng, x) for x in given])
     except (TracejitError, RuntimeError, ValueError, TypeError, IndexError) as error:
         return "compiler", f"{type(error).__name__}: {error}"
@@ -151,7 +156,7 @@ def _judged(
         return "compiler", "compiled code wrote to its arguments"
     if wrong := judge(made, ours, False):
         return "compiler", f"compiled code against the interpreter: {wrong}"
-    if wrong := twice(artifact, given)[1]:
+    if wrong := twice(artifact, given)[1] or timing.complaint:
         return "compiler", wrong
     return kind, text
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 import tracejit as tj
+from tests.fuzz.compile_times import MOST_SECONDS
 from tests.fuzz.programs import made_of
 from tracejit.errors import TracejitError, TracerLeakError
 
@@ -38,7 +39,6 @@ TAIL = """
 """
 TRIPS = (0, 2, 3)
 """How often a program's loops run, one after the other."""
-MOST_SECONDS = 60.0
 
 
 def _statement(draw: random.Random, depth: int) -> list[str]:

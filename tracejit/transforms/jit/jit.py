@@ -123,9 +123,10 @@ def jit(
     name, may be any hashable objects; each value is compiled for. Donated arguments are given away:
     their arrays are written over and handed out as results of the same shape and element type, so
     that no memory is taken for these; what they hold afterwards is a result's value, or nothing in
-    particular, and a warning names those that no result can use. ``check`` makes the compiled
-    function raise where an index is out of range, an integer is divided by zero, or an operation
-    makes the first NaN or infinity; nothing is written over then. ``fast_math`` lets the compiler
+    particular, and a warning names those that no result can use. With ``check`` the function is
+    interpreted, which is slow, and raises where an index is out of range, an integer is divided by
+    zero, or an operation makes the first NaN or infinity; nothing is written over then, and no
+    generated code runs. ``fast_math`` lets the compiler
     reorder and contract sums and products, divide by multiplying with a reciprocal and ignore the
     sign of zero, and takes quicker functions: powers are within 2 + 3 |y log(x)| ulp. NaN
     and infinity stay what they are. ``autograph`` rewrites the
