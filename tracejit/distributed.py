@@ -6,6 +6,10 @@ tracejit.distributed.process_index()            # 0, 1, 2 or 3
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tracejit.runtime.devices.timeline import Timeline, from_array, recorded, to_array
 from tracejit.runtime.devices.world import begin_mpi, rank_communicator, was_launched
 
 
@@ -48,3 +52,29 @@ def barrier() -> None:
     communicator = rank_communicator()
     if communicator is not None:
         communicator.barrier()
+
+
+@contextmanager
+def timeline() -> Iterator[Timeline]:
+    """What all devices do inside the block: when they compute, and when they are in collectives.
+
+    Printed, it draws a row for each device. ``events`` has each op's begin, the moment from which
+    the device waits for it, and its end; ``overlapped`` is the part of the ops' time in which
+    devices went on computing. All ranks must call this, and run the block.
+
+    >>> mesh = tj.make_mesh((2,), ("i",), devices=tj.devices("cpu", 2))
+    >>> total = tj.shard_map(
+    ...     lambda x: tj.lax.psum(x, "i"), mesh=mesh, in_specs=tj.P("i"), out_specs=tj.P()
+    ... )
+    >>> with tj.distributed.timeline() as drawn:
+    ...     _ = total(np.ones(2))
+    >>> [event.function for event in drawn.events]
+    ['all_reduce', 'all_reduce']
+    """
+    barrier()
+    with recorded() as drawn:
+        yield drawn
+    communicator = rank_communicator()
+    if communicator is not None:
+        parts = communicator.gathered(to_array(drawn.events))
+        drawn.events = [event for part in parts for event in from_array(part)]

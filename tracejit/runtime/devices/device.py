@@ -15,12 +15,13 @@ import numpy as np
 from tracejit.errors import DeadlockError
 from tracejit.graph import Instruction
 from tracejit.ops.groups import mode_of, participants, require_devices
+from tracejit.runtime.devices import timeline
 from tracejit.runtime.devices.communicator import Communicator, Tag, Transfer
 from tracejit.sources import Source
 
 Steps = Generator[Transfer, None, None]
-Again = Callable[[], tuple[str, Source | None, Steps]]
-"""One more run of an op on the same memory: the function, the user's line, and the steps."""
+Again = Callable[[], tuple[str, Source | None, int, Steps]]
+"""One more run of an op on the same memory: the function, the user's line, bytes, and steps."""
 
 _LONG_BYTES = 1 << 16
 """Shorter messages arrive without anybody asking about them."""
@@ -42,6 +43,7 @@ class Operation:
         self.function = function
         self.source = source
         self.results = results
+        self.begin = timeline.now()
         self._steps = steps
         self._lock = threading.Lock()
         self.transfer: Transfer | None = None
@@ -164,7 +166,11 @@ class Device:
     def end(self, number: int) -> Sequence[np.ndarray]:
         """Waits for an op that was begun, and returns its results."""
         operation = self._begun.pop(number)
+        wait = timeline.now()
         self.finish(operation)
+        if wait is not None and operation.begin is not None:
+            nbytes = sum(result.nbytes for result in operation.results)
+            self._note(operation.function, operation.source, nbytes, operation.begin, wait)
         return operation.results
 
     def numbered(self, op: str) -> Tag:
@@ -178,14 +184,26 @@ class Device:
             self._scratch = np.empty(nbytes, np.uint8)
         return self._scratch
 
-    def run(self, function: str, source: Source | None, steps: Steps) -> None:
+    def run(self, function: str, source: Source | None, nbytes: int, steps: Steps) -> None:
         """Does an op, in fewer steps than `begin` and `finish`. Raises what `finish` raises."""
+        begin = timeline.now()
         for transfer in steps:
             if not transfer.spin():
                 operation = Operation(function, source, steps, ())
                 operation.transfer = transfer
                 self.finish(operation)
-                return
+                break
+        if begin is not None:
+            self._note(function, source, nbytes, begin, begin)
+
+    def _note(
+        self, function: str, source: Source | None, nbytes: int, begin: float, wait: float
+    ) -> None:
+        """Tells the timeline of an op that has just ended."""
+        line = f" ({source.file.rpartition('/')[2]}:{source.line})" if source else ""
+        end = timeline.now() or wait
+        event = timeline.Event(self.number, function, line, nbytes, begin, wait, end)
+        timeline.note(event)
 
     def finish(self, operation: Operation) -> None:
         """Waits for an op; others that were begun go on meanwhile.

@@ -178,4 +178,5 @@ def _again(device: Device, op: _Op, source: Source | None, addresses: Sequence[A
     scratch = device.scratch(SCRATCH_BYTES)
     call = Call(device, op.instruction, operands, results, Tag(op.tag), scratch)
     function = op.instruction.op.function
-    return lambda: (function, source, op.rule(op.tagged(call)))
+    nbytes = sum(result.nbytes for result in results)
+    return lambda: (function, source, nbytes, op.rule(op.tagged(call)))
