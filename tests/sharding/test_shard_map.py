@@ -100,7 +100,7 @@ def test_axes_that_are_refused_by_name() -> None:
     def pair(x: Any) -> Any:
         return tj.vmap(lambda y: lax.all_gather(y, ("i", "a")), axis_name="i")(x)
 
-    groups: dict[str, Any] = {"axis_index_groups": [[0, 1]]}
+    groups: dict[str, Any] = {"axis_index_groups": [[0, 2]]}
     nested: Callable[..., Any] = tj.vmap(tj.vmap(lambda x: x * 2, axis_name="i"), axis_name="i")
     with pytest.raises(ArgumentError, match="'i' is the name of an axis already"):
         nested(X)
@@ -112,7 +112,7 @@ def test_axes_that_are_refused_by_name() -> None:
         in_specs=P("a"),
         out_specs=P(),
     )
-    with pytest.raises(UnsupportedError, match="psum: axis_index_groups is not supported"):
+    with pytest.raises(ArgumentError, match=r"psum: axis_index_groups .* must hold each of the"):
         mapped(X)
     both = tj.shard_map(pair, mesh=mesh(), in_specs=P("a"), out_specs=P("a"))
     with pytest.raises(UnsupportedError, match="axes of one mesh, or one of vmap, not"):
@@ -126,3 +126,42 @@ def test_meshes_of_two_sizes_in_one_program() -> None:
 
     with pytest.raises(ArgumentError, match="devices do not go together in one program"):
         tj.jit(lambda x: over(2)(x) + over(4)(x))(X)
+
+
+def test_groups_of_places() -> None:
+    """As JAX: each device exchanges with those of its group."""
+    mesh = tj.make_mesh((4,), ("i",), devices=tj.devices("cpu", 4))
+    groups = [[0, 3], [2, 1]]
+    x = np.arange(16.0).reshape(4, 4)
+
+    def each(part: np.ndarray) -> Any:
+        return (
+            lax.psum(part, "i", axis_index_groups=groups),
+            lax.pmean(part, "i", axis_index_groups=groups),
+            lax.pmax(part, "i", axis_index_groups=groups),
+            lax.all_gather(part, "i", axis_index_groups=groups, tiled=True),
+            lax.psum_scatter(part, "i", axis_index_groups=groups, scatter_dimension=1, tiled=True),
+            lax.all_to_all(part, "i", 1, 0, axis_index_groups=groups, tiled=True),
+        )
+
+    mapped = tj.shard_map(each, mesh=mesh, in_specs=P("i"), out_specs=P("i"))
+    total, mean, most, gathered, scattered, exchanged = mapped(x)
+    other = np.array([3, 2, 1, 0])
+    np.testing.assert_array_equal(total, x + x[other])
+    np.testing.assert_array_equal(mean, (x + x[other]) / 2)
+    np.testing.assert_array_equal(most, np.maximum(x, x[other]))
+    both = np.concatenate([x[[0, 3]], x[[2, 1]], x[[2, 1]], x[[0, 3]]])
+    np.testing.assert_array_equal(gathered, both)
+    halves = (x + x[other]).reshape(4, 2, 2)
+    np.testing.assert_array_equal(
+        scattered, [halves[0, 0], halves[1, 1], halves[2, 0], halves[3, 1]]
+    )
+    parts = x.reshape(4, 2, 2)
+    pairs = [(0, 0), (3, 0), (2, 1), (1, 1), (2, 0), (1, 0), (0, 1), (3, 1)]
+    np.testing.assert_array_equal(exchanged, [parts[pair] for pair in pairs])
+    for wrong, message in (([[0, 1], [2]], "4 places once"), ([[0], [1, 2, 3]], "equally long")):
+        groups = wrong
+        with pytest.raises(ArgumentError, match=message):
+            tj.shard_map(each, mesh=mesh, in_specs=P("i"), out_specs=P("i"))(x)
+    with pytest.raises(UnsupportedError, match="psum: axis_index_groups along an axis of vmap"):
+        tj.vmap(lambda v: lax.psum(v, "b", axis_index_groups=[[0, 1]]), axis_name="b")(x[:2])

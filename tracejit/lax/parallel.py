@@ -4,12 +4,14 @@
     lax.ppermute(x, "ring", [(0, 1), (1, 0)])
 
 They are what `jax.lax` has under these names. Trees of arrays are taken where JAX takes them, and
-several names at once as a tuple. Each raises `ArgumentError` for a name that is no axis here.
+several names at once as a tuple. With ``axis_index_groups`` devices exchange within each group of
+places along the axes of a mesh. Each raises `ArgumentError` for a name that is no axis here.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -36,6 +38,7 @@ from tracejit.trace.named_axes import MappedAxis, MeshAxes, axis_of
 from tracejit.trace.tracer import lift
 
 Names = str | Sequence[str]
+IndexGroups = Sequence[Sequence[int]] | None
 BUCKET_BYTES = 1 << 20
 """The size of one op when a tree of arrays is reduced."""
 
@@ -46,21 +49,33 @@ def _names(name: Any) -> tuple[Any, ...]:
     return tuple(name) if isinstance(name, tuple | list) else (name,)
 
 
-def _no_groups(function: str, groups: object) -> None:
-    if groups is not None:
-        raise UnsupportedError(f"{function}: axis_index_groups is not supported")
-
-
 class _Frame:
-    """The axes of one mesh, or of one vmap, that a function was given."""
+    """The axes of one mesh, or of one vmap, that a function was given.
 
-    def __init__(self, owner: MeshAxes | MappedAxis, names: tuple[str, ...]) -> None:
+    ``index_groups`` are places along the axes; devices exchange with those of their group alone.
+    """
+
+    def __init__(
+        self,
+        owner: MeshAxes | MappedAxis,
+        names: tuple[str, ...],
+        index_groups: IndexGroups = None,
+        function: str = "",
+    ) -> None:
         self.owner = owner
         self.names = names
         self.size = math.prod(owner.sizes()[name] for name in names)
         self.groups = (
             (tuple(range(owner.size)),) if isinstance(owner, MappedAxis) else owner.groups(names)
         )
+        if index_groups is not None:
+            if isinstance(owner, MappedAxis):
+                raise UnsupportedError(f"{function}: axis_index_groups along an axis of vmap")
+            places = _places(function, index_groups, self.size)
+            self.groups = tuple(
+                tuple(group[n] for n in part) for group in self.groups for part in places
+            )
+            self.size = len(places[0])
 
     def attributes(self) -> dict[str, Any]:
         """The attributes for an op that names its devices by their numbers."""
@@ -91,17 +106,34 @@ class _Frame:
         return reshape(dynamic_slice(constant(places), (partition_id(),), (1,)), ())
 
 
-def _frames(function: str, axis_name: Names) -> list[_Frame]:
+def _places(function: str, groups: Any, size: int) -> list[list[int]]:
+    """Groups of places along axes, equally long. Raises `ArgumentError` unless each is in one."""
+    try:
+        places = [[operator.index(n) for n in group] for group in groups]
+    except TypeError as error:
+        raise ArgumentError(f"{function}: axis_index_groups must hold lists of places") from error
+    if sorted(n for group in places for n in group) != list(range(size)):
+        raise ArgumentError(
+            f"{function}: axis_index_groups {places} must hold each of the {size} places once"
+        )
+    if len({len(group) for group in places}) != 1:
+        raise ArgumentError(f"{function}: axis_index_groups {places} must be equally long")
+    return places
+
+
+def _frames(function: str, axis_name: Names, groups: IndexGroups = None) -> list[_Frame]:
     """The axes by what has them, those of vmaps first."""
     found: dict[MeshAxes | MappedAxis, list[str]] = {}
     for name in _names(axis_name):
         found.setdefault(axis_of(function, name), []).append(name)
-    frames = [_Frame(owner, tuple(names)) for owner, names in found.items()]
+    if groups is not None and len(found) > 1:
+        raise UnsupportedError(f"{function}: axis_index_groups along axes of mesh and vmap at once")
+    frames = [_Frame(owner, tuple(names), groups, function) for owner, names in found.items()]
     return sorted(frames, key=lambda frame: isinstance(frame.owner, MeshAxes))
 
 
-def _frame(function: str, axis_name: Names) -> _Frame:
-    frames = _frames(function, axis_name)
+def _frame(function: str, axis_name: Names, groups: IndexGroups = None) -> _Frame:
+    frames = _frames(function, axis_name, groups)
     if len(frames) != 1:
         raise UnsupportedError(f"{function}: axes of one mesh, or one of vmap, not {axis_name!r}")
     return frames[0]
@@ -112,9 +144,8 @@ def _in_trace(function: str) -> None:
         raise ArgumentError(f"{function}: is for functions that shard_map, pmap or vmap maps")
 
 
-def _reduced(function: str, kind: str, x: Any, axis_name: Names, groups: object) -> Any:
-    _no_groups(function, groups)
-    frames = _frames(function, axis_name)
+def _reduced(function: str, kind: str, x: Any, axis_name: Names, groups: IndexGroups) -> Any:
+    frames = _frames(function, axis_name, groups)
 
     def one(leaf: Any) -> Any:
         if kind == "add" and isinstance(leaf, _NUMBERS):
@@ -173,7 +204,7 @@ def _buckets(numbers: Sequence[int], given: Mapping[int, Instruction]) -> Iterat
         yield bucket
 
 
-def psum(x: Any, axis_name: Names, *, axis_index_groups: None = None) -> Any:
+def psum(x: Any, axis_name: Names, *, axis_index_groups: IndexGroups = None) -> Any:
     """The sum of a tree of arrays over all devices along the axes.
 
     A Python number is multiplied by how many there are: ``psum(1, axis)`` is the axis's size.
@@ -186,7 +217,7 @@ def psum(x: Any, axis_name: Names, *, axis_index_groups: None = None) -> Any:
     return _reduced("psum", "add", x, axis_name, axis_index_groups)
 
 
-def pmean(x: Any, axis_name: Names, *, axis_index_groups: None = None) -> Any:
+def pmean(x: Any, axis_name: Names, *, axis_index_groups: IndexGroups = None) -> Any:
     """The mean of a tree of arrays over all devices along the axes.
 
     Raises `ArgumentError` for an axis name that nothing binds.
@@ -194,7 +225,7 @@ def pmean(x: Any, axis_name: Names, *, axis_index_groups: None = None) -> Any:
     >>> tj.vmap(lambda x: tj.lax.pmean(x, "i"), axis_name="i")(np.array([1.0, 2.0]))
     array([1.5, 1.5])
     """
-    size = axis_size(axis_name)
+    size = math.prod(f.size for f in _frames("pmean", axis_name, axis_index_groups))
 
     def mean(total: Any) -> Any:
         if isinstance(total, _NUMBERS):
@@ -205,7 +236,7 @@ def pmean(x: Any, axis_name: Names, *, axis_index_groups: None = None) -> Any:
     return tree.map(mean, _reduced("pmean", "add", x, axis_name, axis_index_groups))
 
 
-def pmax(x: Any, axis_name: Names, *, axis_index_groups: None = None) -> Any:
+def pmax(x: Any, axis_name: Names, *, axis_index_groups: IndexGroups = None) -> Any:
     """The maximum of a tree of arrays over all devices along the axes.
 
     Raises `ArgumentError` for an axis name that nothing binds.
@@ -216,7 +247,7 @@ def pmax(x: Any, axis_name: Names, *, axis_index_groups: None = None) -> Any:
     return _reduced("pmax", "max", x, axis_name, axis_index_groups)
 
 
-def pmin(x: Any, axis_name: Names, *, axis_index_groups: None = None) -> Any:
+def pmin(x: Any, axis_name: Names, *, axis_index_groups: IndexGroups = None) -> Any:
     """The minimum of a tree of arrays over all devices along the axes.
 
     Raises `ArgumentError` for an axis name that nothing binds.
@@ -237,7 +268,7 @@ def all_gather(
     x: Any,
     axis_name: Names,
     *,
-    axis_index_groups: None = None,
+    axis_index_groups: IndexGroups = None,
     axis: int = 0,
     tiled: bool = False,
 ) -> Any:
@@ -251,9 +282,8 @@ def all_gather(
     array([[0., 1.],
            [0., 1.]])
     """
-    _no_groups("all_gather", axis_index_groups)
     _in_trace("all_gather")
-    frame = _frame("all_gather", axis_name)
+    frame = _frame("all_gather", axis_name, axis_index_groups)
 
     def one(leaf: Any) -> Any:
         given = frame.own(leaf)
@@ -272,7 +302,7 @@ def psum_scatter(
     axis_name: Names,
     *,
     scatter_dimension: int = 0,
-    axis_index_groups: None = None,
+    axis_index_groups: IndexGroups = None,
     tiled: bool = False,
 ) -> Any:
     """One part of the sum for each device along the axes.
@@ -285,9 +315,8 @@ def psum_scatter(
     >>> tj.vmap(lambda x: tj.lax.psum_scatter(x, "i"), axis_name="i")(np.ones((2, 2)))
     array([2., 2.])
     """
-    _no_groups("psum_scatter", axis_index_groups)
     _in_trace("psum_scatter")
-    frame = _frame("psum_scatter", axis_name)
+    frame = _frame("psum_scatter", axis_name, axis_index_groups)
 
     def one(leaf: Any) -> Any:
         given = frame.own(leaf)
@@ -313,7 +342,7 @@ def all_to_all(
     split_axis: int,
     concat_axis: int,
     *,
-    axis_index_groups: None = None,
+    axis_index_groups: IndexGroups = None,
     tiled: bool = False,
 ) -> Any:
     """Part i along ``split_axis`` goes to device i; what arrives is put together in order.
@@ -329,9 +358,8 @@ def all_to_all(
     array([[0, 2],
            [1, 3]])
     """
-    _no_groups("all_to_all", axis_index_groups)
     _in_trace("all_to_all")
-    frame = _frame("all_to_all", axis_name)
+    frame = _frame("all_to_all", axis_name, axis_index_groups)
 
     def one(leaf: Any) -> Any:
         given = frame.own(leaf)
