@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from tracejit.autodiff.intervals import is_moving, times
 from tracejit.autodiff.reverse import Cotangent
 from tracejit.autodiff.rules.scanning import Pair, Reversed, small_parts
-from tracejit.autodiff.trip_count import Counted, Counter, most_steps
+from tracejit.autodiff.trip_count import CountedWhile, Counter, most_steps
 from tracejit.graph import Instruction
 from tracejit.ops.comparison import gt
 from tracejit.ops.constants import constant, elements_of, iota, tuple_
@@ -32,7 +32,7 @@ from tracejit.traversal import in_order, substitute
 
 
 def bounded_cotangents(
-    counted: Counted, arriving: Sequence[Cotangent], nbytes: int
+    counted: CountedWhile, arriving: Sequence[Cotangent], nbytes: int
 ) -> list[Cotangent] | None:
     """The cotangents of the leaves of a loop's state at first, given those at last.
 
@@ -49,7 +49,7 @@ def bounded_cotangents(
 
 class _Bounded(Reversed):
     def __init__(
-        self, counted: Counted, most: int, arriving: Sequence[Cotangent], nbytes: int
+        self, counted: CountedWhile, most: int, arriving: Sequence[Cotangent], nbytes: int
     ) -> None:
         # The Scan is never run: it says what a step is.
         super().__init__(counted.scan(most), arriving)

@@ -35,7 +35,7 @@ LARGEST = 256
 
 Values = Sequence[Instruction]
 # By part and element of the state, then by what is derived with respect to: an array like that.
-Rows = dict[tuple[int, int, int], Instruction]
+JacobianRows = dict[tuple[int, int, int], Instruction]
 
 
 def is_small(step: Values, state: Values, moving: Sequence[int], columns: Sequence[int]) -> bool:
@@ -83,9 +83,9 @@ class Carried:
     def _elements(self, parts: Iterable[int]) -> list[tuple[int, int]]:
         return [(m, e) for m in parts for e in range(self._state[m].array_shape.size)]
 
-    def _jacobian(self) -> Rows:
+    def _jacobian(self) -> JacobianRows:
         """Of one step, without the rows that are zero whatever the state is."""
-        rows: Rows = {}
+        rows: JacobianRows = {}
         outputs = [self._following[m] for m in self._moving]
         for m, e in self._elements(self._moving):
             seeds: list[Cotangent] = [
@@ -139,7 +139,7 @@ class Carried:
         m, e, n = row
         return _unit(self._state[n].array_shape, e) if m == n else full_like(self._state[n], 0)
 
-    def _after(self, now: Rows, row: tuple[int, int, int]) -> Instruction:
+    def _after(self, now: JacobianRows, row: tuple[int, int, int]) -> Instruction:
         m, e, n = row
         terms = [
             mul(_spread(_element(self._step[m, e, k], j), now[k, j, n]), now[k, j, n])
@@ -150,7 +150,7 @@ class Carried:
             terms.append(self._step[m, e, n])
         return _sum(terms) if terms else full_like(self._state[n], 0)
 
-    def _cotangent(self, n: int, seeds: Sequence[Cotangent], last: Rows) -> Cotangent:
+    def _cotangent(self, n: int, seeds: Sequence[Cotangent], last: JacobianRows) -> Cotangent:
         terms = []
         for m, e in self._elements(self._moving):
             seed = seeds[m]

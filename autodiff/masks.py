@@ -113,7 +113,7 @@ class Mask:
         return select(self.pred, cotangent, full_like(cotangent, 0))
 
 
-class Step(NamedTuple):
+class MaskRule(NamedTuple):
     """How one instruction's rule treats the mask of its cotangent."""
 
     keeps_dirty: bool
@@ -156,18 +156,20 @@ def _is_some(counts: Instruction) -> Instruction:
     return ne(counts, full_like(counts, 0))
 
 
-def step(instruction: Instruction, mask: Mask | None, pulled: Rule) -> Step:
+def step(instruction: Instruction, mask: Mask | None, pulled: Rule) -> MaskRule:
     """The masks of the operands' cotangents, given that of the instruction's own.
 
     ``pulled`` is the instruction's rule. Unless the step ``keeps_dirty`` the rule must be given a
     clean cotangent.
     """
-    none = Step(False, (None,) * len(instruction.operands))
+    none = MaskRule(False, (None,) * len(instruction.operands))
     shape = instruction.shape
     if not _enabled.get() or not isinstance(shape, Shape) or shape.is_dynamic:
         return none
     if instruction.op is SELECT:
-        return Step(True, (None, _taken(instruction, mask, True), _taken(instruction, mask, False)))
+        return MaskRule(
+            True, (None, _taken(instruction, mask, True), _taken(instruction, mask, False))
+        )
     if mask is None:
         return none
     if _is_pointwise(instruction):
@@ -177,9 +179,9 @@ def step(instruction: Instruction, mask: Mask | None, pulled: Rule) -> Step:
             mask.with_dirty(mask.dirty or not _is_tame(instruction, place))
             for place in range(len(instruction.operands))
         )
-        return Step(instruction.op is not CLAMP, masks)
+        return MaskRule(instruction.op is not CLAMP, masks)
     if instruction.op.is_movement or instruction.op in _MOVED_BY_INDEX or _is_sum(instruction):
-        return Step(False, _moved(instruction, mask, pulled))
+        return MaskRule(False, _moved(instruction, mask, pulled))
     return none
 
 

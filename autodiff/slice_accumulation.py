@@ -22,7 +22,7 @@ from tracejit.shapes import Shape
 
 Box = tuple[tuple[int, int], ...]
 """Where a slice lies: for each dimension its first element and the one behind its last."""
-Part = tuple[Box, Instruction]
+SliceCotangent = tuple[Box, Instruction]
 """A slice and its cotangent."""
 Padding = tuple[PaddingDimension, ...]
 
@@ -51,7 +51,7 @@ class Slices:
 
     def arrays(self) -> list[Instruction]:
         """Arrays of the whole shape whose sum is that of all cotangents."""
-        made, parts = [], list[Part]()
+        made, parts = [], list[SliceCotangent]()
         for (padding, given), part in self._added.items():
             if any(p.interior or p.low < 0 or p.high < 0 for p in padding):
                 made.append(self._padded(part, padding))
@@ -70,9 +70,9 @@ class Slices:
             return part
         return self._pads.get((padding, part)) or pad(part, scalar_like(part, 0), padding)
 
-    def _joined(self, parts: list[Part], along: int) -> list[Part]:
+    def _joined(self, parts: list[SliceCotangent], along: int) -> list[SliceCotangent]:
         """Slices that differ in one dimension put together, and those in the others lined up."""
-        rows: dict[Box, list[Part]] = {}
+        rows: dict[Box, list[SliceCotangent]] = {}
         for box, part in parts:
             rows.setdefault((*box[:along], *box[along + 1 :]), []).append((box, part))
         made = [
@@ -92,9 +92,9 @@ def _size(box: Box) -> int:
     return math.prod(end - start for start, end in box)
 
 
-def _layers(row: Sequence[Part], along: int) -> list[list[Part]]:
+def _layers(row: Sequence[SliceCotangent], along: int) -> list[list[SliceCotangent]]:
     """The slices in as few lists as possible, without overlaps inside a list."""
-    layers: list[list[Part]] = []
+    layers: list[list[SliceCotangent]] = []
     ends: list[tuple[int, int]] = []
     for part in sorted(row, key=lambda part: part[0][along]):
         start, end = part[0][along]
@@ -106,7 +106,7 @@ def _layers(row: Sequence[Part], along: int) -> list[list[Part]]:
     return layers
 
 
-def _side_by_side(layer: Sequence[Part], along: int) -> Part:
+def _side_by_side(layer: Sequence[SliceCotangent], along: int) -> SliceCotangent:
     """Slices in order as one, with zeros between them."""
     if len(layer) == 1:
         return layer[0]
@@ -124,7 +124,7 @@ def _side_by_side(layer: Sequence[Part], along: int) -> Part:
     return (*box[:along], (first, reached), *box[along + 1 :]), concatenate(made, along)
 
 
-def _stretched(part: Part, box: Box) -> Part:
+def _stretched(part: SliceCotangent, box: Box) -> SliceCotangent:
     """A slice as part of a greater one."""
     own, cotangent = part
     return box, pad(cotangent, scalar_like(cotangent, 0), _around(own, box))

@@ -40,7 +40,7 @@ class Counter:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedWhile:
     """The parts of a counted loop: parameters for the leaves of its state, their next and initial
     values.
     """
@@ -64,7 +64,7 @@ class Counted:
         return scan([], self.init, step, length=count)
 
 
-def as_counted(loop: Instruction) -> Counted | None:
+def as_counted(loop: Instruction) -> CountedWhile | None:
     """The loop taken apart; None for one with side effects, or that does not count."""
     condition, body = loop.computations
     if condition.root.reaches_effect or body.root.reaches_effect:
@@ -83,10 +83,10 @@ def as_counted(loop: Instruction) -> Counted | None:
     counter = _counter(test, state, following, init)
     if counter is None:
         return None
-    return Counted(body.name, state, following, init, test, counter)
+    return CountedWhile(body.name, state, following, init, test, counter)
 
 
-def as_scan(loop: Counted, nbytes: int) -> Instruction | None:
+def as_scan(loop: CountedWhile, nbytes: int) -> Instruction | None:
     """A Scan without outputs that makes the leaves of the loop's result.
 
     None where the number of steps is not known, is zero, or so great that keeping all states takes

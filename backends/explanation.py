@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
-Place = tuple[str, int, int]
+ArgumentAddress = tuple[str, int, int]
 """Where an argument lies: "input", "output", "constant" or "workspace", its number, its offset."""
 
 Node = tuple[Any, ...]

@@ -17,7 +17,7 @@ INPUT, OUTPUT, CONSTANT, WORKSPACE = "input", "output", "constant", "workspace"
 
 
 @dataclass(frozen=True)
-class Place:
+class DeviceAddress:
     """``offset`` bytes into an input, an output or a constant, by its number, or the workspace."""
 
     memory: str
@@ -33,7 +33,7 @@ class Launch:
     """
 
     function: str
-    arguments: Sequence[Place]
+    arguments: Sequence[DeviceAddress]
     blocks: int
     threads: int
     shared_bytes: int
@@ -49,7 +49,7 @@ class HostCall:
     """
 
     text: str
-    arguments: Sequence[Place]
+    arguments: Sequence[DeviceAddress]
     source: str = ""
 
 
@@ -58,7 +58,7 @@ class Repeat:
     """``condition``, then ``body`` while the byte at ``predicate`` is not 0, and again."""
 
     condition: Sequence[Node]
-    predicate: Place
+    predicate: DeviceAddress
     body: Sequence[Node]
 
 
@@ -66,7 +66,7 @@ class Repeat:
 class Choose:
     """The branch that the s32 at ``selector`` numbers; the last one if it numbers none."""
 
-    selector: Place
+    selector: DeviceAddress
     branches: Sequence[Sequence[Node]]
 
 
@@ -151,12 +151,12 @@ def _node(given: Sequence[Any]) -> Node:
     raise ValueError(f"no node of a plan is a {kind!r}")
 
 
-def _words(place: Place) -> list[Any]:
+def _words(place: DeviceAddress) -> list[Any]:
     return [place.memory, place.index, place.offset]
 
 
-def _place(given: Sequence[Any]) -> Place:
+def _place(given: Sequence[Any]) -> DeviceAddress:
     memory, index, offset = given
     if memory not in (INPUT, OUTPUT, CONSTANT, WORKSPACE):
         raise ValueError(f"no memory is called {memory!r}")
-    return Place(memory, int(index), int(offset))
+    return DeviceAddress(memory, int(index), int(offset))

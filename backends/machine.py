@@ -29,7 +29,7 @@ MOST_THREADS = 1024
 
 
 @dataclass(frozen=True)
-class Machine:
+class HostMachine:
     """A processor: code compiled for one is only run on an equal one.
 
     ``features`` are the operating system's names (``avx2``, ``avx512f`` …), sorted; empty where it
@@ -44,13 +44,13 @@ class Machine:
 
 
 @functools.cache
-def host() -> Machine:
+def host() -> HostMachine:
     """The processor this process runs on."""
     listed = _listed()
     model = listed.get("model name") or platform.processor()
     features = listed.get("flags") or listed.get("features") or ""
     architecture = platform.machine().lower()
-    return Machine(architecture, model, tuple(sorted(features.lower().split())), second_cache())
+    return HostMachine(architecture, model, tuple(sorted(features.lower().split())), second_cache())
 
 
 def _listed() -> dict[str, str]:

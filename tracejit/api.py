@@ -303,7 +303,7 @@ def _program(function: str, given: Module | Computation) -> Module:
     return given
 
 
-class Place(NamedTuple):
+class CacheEntry(NamedTuple):
     """The cache entry of a module's machine code: ``key`` names the entry of ``cache``.
 
     ``target`` is the one asked for, with its processor named. ``kernels`` is the text of users'
@@ -316,7 +316,7 @@ class Place(NamedTuple):
     target: Target
 
 
-def place_of(module: Module, target: Target = CPU) -> Place:
+def place_of(module: Module, target: Target = CPU) -> CacheEntry:
     """Where the code of a module is found once it is compiled.
 
     Raises `AttributeValueError` for an unknown target, `UnsupportedError` for what needs devices.
@@ -334,7 +334,7 @@ def place_of(module: Module, target: Target = CPU) -> Place:
     # compiled to look at its passes, or without some of them, is of no use afterwards.
     is_own = CALLBACK in text or any(map(os.environ.get, PASS_SETTINGS))
     cache = DiskCache(None) if is_own else DiskCache.default()
-    return Place(kernels, cache, cache_key(text, repr(target)), target)
+    return CacheEntry(kernels, cache, cache_key(text, repr(target)), target)
 
 
 def executable(module: Module, target: Target = CPU) -> Executable:
@@ -360,7 +360,7 @@ def _of_one_device(module: Module) -> Module:
     return made
 
 
-def _compiled(module: Module, place: Place) -> Executable:
+def _compiled(module: Module, place: CacheEntry) -> Executable:
     # One compilation uses all threads; two at once would only wait for each other.
     with _compiling, collecting_garbage_later(), reported(module.name) as progress:
         built = generate(
@@ -437,7 +437,7 @@ class _Tuner:
             )
         return made
 
-    def _programs(self, place: Place) -> TunedPrograms:
+    def _programs(self, place: CacheEntry) -> TunedPrograms:
         made: TunedPrograms = load("tracejit.runtime.tuned").TunedPrograms(
             place.cache, place.key, repr(place.target)
         )

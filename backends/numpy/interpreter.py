@@ -53,21 +53,21 @@ def evaluate_instruction(instruction: Instruction, operands: Sequence[Value]) ->
     return array
 
 
-Step = Callable[[Instruction, Sequence[Value]], Value]
+OpFunction = Callable[[Instruction, Sequence[Value]], Value]
 
 
 class _Stepping(threading.local):
     """What works out each instruction of the computations that this thread evaluates."""
 
     def __init__(self) -> None:
-        self.step: Step = evaluate_instruction
+        self.step: OpFunction = evaluate_instruction
 
 
 _stepping = _Stepping()
 
 
 @contextmanager
-def stepping(step: Step) -> Iterator[None]:
+def stepping(step: OpFunction) -> Iterator[None]:
     """Has ``step`` work out every instruction evaluated in the block, in loops and calls too."""
     before, _stepping.step = _stepping.step, step
     try:

@@ -17,7 +17,7 @@ from tests.backends_tvm.kernel_harness import MACHINE, Compiled, Operand, Pair, 
 from tests.backends_tvm.test_kernels_convolution import CASES, FIRST, LAST
 from tests.backends_tvm.test_kernels_convolution import LARGE as LARGE_CONVOLUTIONS
 from tests.backends_tvm.test_kernels_gemm import COLUMNS, LARGE, ROWS, SHAPES
-from tracejit.backends.tvm.codegen.work import Work
+from tracejit.backends.tvm.codegen.work import KernelBody
 from tracejit.backends.tvm.cpu.kernels.conv.convolution import convolution
 from tracejit.backends.tvm.cpu.kernels.gemm.bounded_product import bounded
 from tracejit.backends.tvm.cpu.kernels.gemm.contraction import Contraction
@@ -36,7 +36,7 @@ from tracejit.backends.tvm.cpu.kernels.linalg.triangular import (
 )
 from tracejit.backends.tvm.ir.tir import i32, loop
 
-Case = tuple[str, list[Operand], Callable[[], Work]]
+Case = tuple[str, list[Operand], Callable[[], KernelBody]]
 
 
 def products() -> Iterator[Case]:
@@ -48,7 +48,7 @@ def products() -> Iterator[Case]:
 
         def made(
             m: int = m, n: int = n, k: int = k, b: int = b, operands: list[Operand] = operands
-        ) -> Work:
+        ) -> KernelBody:
             x, y, z = operands
             return gemm(
                 m, n, k, x.load, y.load, z.store,
@@ -71,7 +71,7 @@ def products_within_bounds() -> Iterator[Case]:
         def made(
             m: int = m, k: int = k, first: int = first, end: int = k - left,
             operands: list[Operand] = operands,
-        ) -> Work:  # fmt: skip
+        ) -> KernelBody:  # fmt: skip
             x, y, z = operands
             problem = Contraction.of(m, 1, k, x.load, y.load, z.store, "float32", "int32")
             return bounded(problem, i32(first), i32(end), MACHINE, m > 6)
@@ -90,7 +90,7 @@ def convolutions() -> Iterator[Case]:
                 Operand("z", (s.out_batch, s.out_features, *s.out_sizes), "float32", own),
             ]
 
-            def made(operands: list[Operand] = operands, s=s) -> Work:  # type: ignore[no-untyped-def]
+            def made(operands: list[Operand] = operands, s=s) -> KernelBody:  # type: ignore[no-untyped-def]
                 x, w, z = operands
                 return convolution(
                     s, x.load, w.load, z.store, accumulate_dtype="float32", machine=MACHINE
@@ -105,20 +105,20 @@ def by_blocks() -> Iterator[Case]:
         sides, made = (Operand(name, (2, size, columns), "float32") for name in "bx")
         factor = Operand("f", (2, size, size), "float32")
 
-        def factors(size: int = size, a: Operand = square, f: Operand = factor) -> Work:
+        def factors(size: int = size, a: Operand = square, f: Operand = factor) -> KernelBody:
             return cholesky_factors_by_blocks(Factors(2, size, "float32", a.load, f.store), MACHINE)
 
         def triangular(
             size: int = size, m: int = columns, a: Operand = square, b: Operand = sides,
             x: Operand = made,
-        ) -> Work:  # fmt: skip
+        ) -> KernelBody:  # fmt: skip
             systems = Systems(2, size, m, "float32", False, a.load, b.load, x.store)
             return triangular_systems_by_blocks(systems, MACHINE)
 
         def general(
             size: int = size, m: int = columns, a: Operand = square, b: Operand = sides,
             x: Operand = made,
-        ) -> Work:  # fmt: skip
+        ) -> KernelBody:  # fmt: skip
             return general_systems_by_blocks(
                 General(2, size, m, "float32", a.load, b.load, x.store), MACHINE
             )
@@ -133,20 +133,20 @@ def of_complex_numbers() -> Iterator[Case]:
         square, factor = (Operand(name, (2, size, size), "complex64") for name in "af")
         sides, made = (Operand(name, (2, size, columns), "complex64") for name in "bx")
 
-        def factors(size: int = size, a: Operand = square, f: Operand = factor) -> Work:
+        def factors(size: int = size, a: Operand = square, f: Operand = factor) -> KernelBody:
             return cholesky_factors(Factors(2, size, "float32", a.load, f.store, Pair), MACHINE)
 
         def triangular(
             size: int = size, m: int = columns, a: Operand = square, b: Operand = sides,
             x: Operand = made,
-        ) -> Work:  # fmt: skip
+        ) -> KernelBody:  # fmt: skip
             systems = Systems(2, size, m, "float32", False, a.load, b.load, x.store, Pair)
             return triangular_systems(systems, MACHINE)
 
         def general(
             size: int = size, m: int = columns, a: Operand = square, b: Operand = sides,
             x: Operand = made,
-        ) -> Work:  # fmt: skip
+        ) -> KernelBody:  # fmt: skip
             systems = General(2, size, m, "float32", a.load, b.load, x.store, pair=Pair)
             return general_systems(systems, MACHINE)
 
@@ -157,10 +157,10 @@ def of_complex_numbers() -> Iterator[Case]:
 
 def planted() -> Iterator[Case]:
     x, z = Operand("x", (100,), "float32"), Operand("z", (101,), "float32")
-    yield "planted", [x, z], lambda: Work(loop(101, lambda i: z.store(i, x.load(i))))
+    yield "planted", [x, z], lambda: KernelBody(loop(101, lambda i: z.store(i, x.load(i))))
 
 
-def run(operands: list[Operand], work: Work) -> None:
+def run(operands: list[Operand], work: KernelBody) -> None:
     """The same results wherever arrays lie."""
     compiled = Compiled([o.buffer for o in operands], work)
     generator = np.random.default_rng(0)

@@ -23,7 +23,7 @@ import tvm
 from tvm.ir import GlobalVar, PrimType
 
 from tracejit.backends.target import Target
-from tracejit.backends.tvm.codegen.work import Work
+from tracejit.backends.tvm.codegen.work import KernelBody
 from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.cpu.mathematics import link
 from tracejit.backends.tvm.cpu.objects.linker import find_linker
@@ -76,7 +76,7 @@ class Compiled:
     def __init__(
         self,
         parameters: Sequence[Buffer],
-        work: Work,
+        work: KernelBody,
         target: Processor = HOST,
     ) -> None:
         self.module = _compile([*parameters, *work.scratch], work.statement, target)

@@ -20,7 +20,7 @@ import tracejit as tj
 from tests.project import checkout
 from tests.runtime.processes import python, start
 from tracejit import background
-from tracejit.api import Place, place_of
+from tracejit.api import CacheEntry, place_of
 from tracejit.backends.artifact import InProcess
 from tracejit.backends.target import CPU
 from tracejit.errors import CompilationError
@@ -47,7 +47,7 @@ def module() -> Module:
     return tj.hlo.parse(ADDITION)
 
 
-def job(place: Place, **changes: Any) -> Job:
+def job(place: CacheEntry, **changes: Any) -> Job:
     folder = None if place.cache.folder is None else str(place.cache.folder)
     given = {
         "key": place.key,

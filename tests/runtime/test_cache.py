@@ -110,8 +110,8 @@ def test_keys_differ_with_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(caching, "thread_count", lambda: 77)
     keys.add(cache_key("a"))
     for module, name, value in (
-        (caching, "host", lambda: machine.Machine("x86_64", "another", ("sse2",))),
-        (caching, "host", lambda: machine.Machine("x86_64", "another", ("sse2",), 1 << 20)),
+        (caching, "host", lambda: machine.HostMachine("x86_64", "another", ("sse2",))),
+        (caching, "host", lambda: machine.HostMachine("x86_64", "another", ("sse2",), 1 << 20)),
         (abi, "LAYOUT", abi.Layout(type=24)),
         (np, "__version__", "3.0"),
         (caching, "_stamp", lambda path: (1, 2)),

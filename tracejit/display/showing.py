@@ -36,7 +36,7 @@ from tracejit.transforms.jit.cache_report import CacheReport
 from tracejit.transforms.jit.compiled import CompiledProgram
 from tracejit.transforms.jit.jit import jit
 from tracejit.transforms.jit.jitted import JitFunction
-from tracejit.transforms.jit.lowered import Compiled, Lowered
+from tracejit.transforms.jit.lowered import CompiledFunction, Lowered
 from tracejit.transforms.jit.mutation import MutatingFunction
 from tracejit.transforms.why_zero import WhyZero
 
@@ -126,7 +126,7 @@ def _name_of_module(value: Any) -> str:
 _FACES: dict[type, Face] = {
     Module: (lambda module: module.name, module_text, module_html),
     Lowered: (_name_of_module, lambda lowered: module_text(lowered.module), _lowered),
-    Compiled: (_name_of_module, repr, _compiled),
+    CompiledFunction: (_name_of_module, repr, _compiled),
     CompiledModule: (_name_of_module, repr, _compiled),
     Report: (lambda report: "kernels", str, report_html),
     MemoryReport: (lambda report: "memory", str, memory_html),

@@ -26,7 +26,7 @@ from tracejit.hlo.known_calls import as_op
 from tracejit.hlo.legacy_syntax import starts_apart
 from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.normal_forms import with_normal_form
-from tracejit.hlo.program import Block, Program, Statement
+from tracejit.hlo.program import Block, ParsedModule, Statement
 from tracejit.hlo.syntax import Reader
 from tracejit.ops.base import operand_counts
 from tracejit.ops.constants import CONSTANT, PARAMETER, parameter
@@ -60,7 +60,7 @@ def parse(text: str) -> Module:
 class _Builder:
     """Makes computations of a program's blocks; the lexer only places errors."""
 
-    def __init__(self, lexer: Lexer, program: Program) -> None:
+    def __init__(self, lexer: Lexer, program: ParsedModule) -> None:
         self.lexer = lexer
         self.program = program
         self.made: dict[str, Computation] = {}

@@ -43,7 +43,7 @@ class Block:
 
 
 @dataclass
-class Program:
+class ParsedModule:
     """A whole module as written."""
 
     header: Header

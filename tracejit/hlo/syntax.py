@@ -16,7 +16,7 @@ from tracejit.hlo.inferred_attributes import LEFT_OUT
 from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.literals import read_literal, split_tuple
 from tracejit.hlo.metadata import read_fields
-from tracejit.hlo.program import Block, Program, Statement
+from tracejit.hlo.program import Block, ParsedModule, Statement
 from tracejit.hlo.shapes import BUFFER, NO_BUFFERS, read_shape
 from tracejit.ops.constants import CONSTANT, PARAMETER, TUPLE
 from tracejit.ops.control import CALL
@@ -42,7 +42,7 @@ class Reader:
         self.nested: dict[str, Block] = {}
         self.depth = 0
 
-    def program(self) -> Program:
+    def program(self) -> ParsedModule:
         """Everything in the text, checked for grammar."""
         lexer = self.lexer
         self.header = read_header(lexer)
@@ -62,7 +62,7 @@ class Reader:
             raise lexer.error("a module needs at least one computation")
         entry = block.name if entry is None else entry
         self.header.name = self.header.name or f"module_{entry}"
-        return Program(self.header, blocks | self.nested, entry)
+        return ParsedModule(self.header, blocks | self.nested, entry)
 
     def block(self) -> Block:
         lexer = self.lexer

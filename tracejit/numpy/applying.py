@@ -19,7 +19,7 @@ from tracejit.ops.computations import scalar_computation
 from tracejit.shapes import element_type_of
 from tracejit.trace.convert import operand, stretch
 from tracejit.trace.evaluation import known_value
-from tracejit.trace.index_basic import BasicIndex, Moving, Part
+from tracejit.trace.index_basic import BasicIndex, IndexPart, Moving
 from tracejit.trace.index_fancy import Fancy, FancyIndex
 from tracejit.trace.index_parse import UnknownMask, parse_index
 from tracejit.trace.promotion import ufunc_dtypes
@@ -128,7 +128,7 @@ def _one_by_one(
         given, operands = row
         array = carry.copy()
         rest = iter(given)
-        parts: list[Part] = []
+        parts: list[IndexPart] = []
         for part in index.parts:
             if not isinstance(part, Fancy):
                 parts.append(part)

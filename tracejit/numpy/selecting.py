@@ -35,7 +35,7 @@ from tracejit.ops.constants import constant, iota
 from tracejit.shapes import ElementType, Shape
 from tracejit.trace.convert import assigned, broadcast_together, converted, operand
 from tracejit.trace.int_range_checks import require_between
-from tracejit.trace.mask_places import Places
+from tracejit.trace.mask_places import MaskIndices
 from tracejit.trace.promotion import common_element_type
 from tracejit.trace.public import implements
 from tracejit.trace.result_layouts import as_first, by_columns
@@ -442,11 +442,11 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     return tuple(made)
 
 
-def _unknown_places(mask: Instruction) -> tuple[Places, ...]:
+def _unknown_places(mask: Instruction) -> tuple[MaskIndices, ...]:
     shape = Shape(ElementType.S64, mask.array_shape.dimensions)
     ones = layout.full(shape, 1)
     places = [elementwise.select(mask, iota(shape, d), ones) for d in range(shape.rank)]
-    return tuple(Places(lift(place, False), mask, d) for d, place in enumerate(places))
+    return tuple(MaskIndices(lift(place, False), mask, d) for d, place in enumerate(places))
 
 
 @implements(np.flatnonzero)

@@ -25,11 +25,11 @@ from tracejit.backends.launch_plan import (
     OUTPUT,
     WORKSPACE,
     Choose,
+    DeviceAddress,
     HostCall,
     Launch,
     LaunchPlan,
     Node,
-    Place,
     Repeat,
 )
 from tracejit.cuda.arrays import DeviceArray
@@ -216,10 +216,10 @@ class _Run:
                 last = len(node.branches) - 1
                 self.nodes(call, node.branches[number if 0 <= number < last else last])
 
-    def _address(self, place: Place) -> int:
+    def _address(self, place: DeviceAddress) -> int:
         return self._bases[place.memory][place.index] + place.offset
 
-    def _number(self, place: Place, dtype: type) -> int:
+    def _number(self, place: DeviceAddress, dtype: type) -> int:
         """What kernels have written at a place, when they have."""
         made: np.ndarray = np.empty(1, dtype)
         copy_out(self._device, self._address(place), made)

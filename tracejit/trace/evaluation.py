@@ -34,7 +34,7 @@ def use_evaluator(evaluator: Evaluator, preparer: Preparer) -> None:
     _Installed.preparer = preparer
 
 
-class Plan:
+class EvaluationPlan:
     """A reusable evaluation of some values: the functions to call, in order.
 
     plan = Plan([loss, gradient], [w, x])

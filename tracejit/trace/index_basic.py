@@ -75,14 +75,14 @@ class New:
     """A new axis of size 1."""
 
 
-Part = Fixed | Moving | Run | Stretch | New
+IndexPart = Fixed | Moving | Run | Stretch | New
 
 
 @dataclass(frozen=True, slots=True)
 class BasicIndex:
     """A path that cuts a view out of a base."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[IndexPart, ...]
 
     def read(self, base: Instruction) -> Instruction:
         region = _read_region(base, self._runs(base))

@@ -21,9 +21,9 @@ from tracejit.trace.index_basic import (
     INDEX_TYPE,
     BasicIndex,
     Fixed,
+    IndexPart,
     Moving,
     New,
-    Part,
     Run,
     normalised,
 )
@@ -46,7 +46,7 @@ class FancyIndex:
     stood if these are neighbours, else in front.
     """
 
-    parts: tuple[Part | Fancy, ...]
+    parts: tuple[IndexPart | Fancy, ...]
 
     def read(self, base: Instruction) -> Instruction:
         """The elements, as a new array."""
@@ -94,7 +94,7 @@ class FancyIndex:
     def _cut(self, base: Instruction) -> BasicIndex:
         """The slices and new axes alone; every other dimension stays whole."""
         sizes = iter(base.array_shape.dimensions)
-        parts: list[Part] = []
+        parts: list[IndexPart] = []
         for part in self.parts:
             if isinstance(part, New) or (isinstance(part, Fancy) and part.is_new):
                 parts.append(New())
@@ -179,7 +179,7 @@ _FEW = 16
 """The most places that are constants of the program; more are data."""
 
 
-def _places(part: Part | Fancy, size: int, dimension: int) -> Instruction:
+def _places(part: IndexPart | Fancy, size: int, dimension: int) -> Instruction:
     """The places of one dimension as s64, none of them negative if known."""
     if isinstance(part, Fixed):
         return constant(part.position, INDEX_TYPE)

@@ -15,7 +15,7 @@ from tracejit.ops.constants import CONSTANT, constant
 from tracejit.shapes import ElementType
 from tracejit.trace.affine_bounds import is_counted, may_be_place
 from tracejit.trace.evaluation import known_value
-from tracejit.trace.index_basic import BasicIndex, Fixed, Moving, New, Part, Run
+from tracejit.trace.index_basic import BasicIndex, Fixed, IndexPart, Moving, New, Run
 from tracejit.trace.index_counted import counted_slice, unknown_slice
 from tracejit.trace.index_fancy import Fancy, FancyIndex, require_in_range
 from tracejit.trace.mask_places import mask_of_places
@@ -50,7 +50,7 @@ def parse_index(
     """
     given = mask_of_places(index if isinstance(index, tuple) else (index,))
     items = _written_out([_classified(item, to_instruction) for item in given], len(dimensions))
-    parts: list[Part | Fancy] = []
+    parts: list[IndexPart | Fancy] = []
     dimension = 0
     for position, item in enumerate(items):
         if item is None:
@@ -171,7 +171,9 @@ def _unknown_range(dimension: int, size: int) -> ConcretizationError:
     )
 
 
-def _mask(mask: Instruction, dimensions: tuple[int, ...], first: int) -> list[Part | Fancy] | None:
+def _mask(
+    mask: Instruction, dimensions: tuple[int, ...], first: int
+) -> list[IndexPart | Fancy] | None:
     """One list of places for each dimension that a mask covers; None if it is unknown."""
     sizes = mask.array_shape.dimensions
     for offset, (size, wanted) in enumerate(zip(sizes, dimensions, strict=True)):

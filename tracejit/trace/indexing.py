@@ -21,7 +21,7 @@ from tracejit.trace.hash_consing import Read, key_of_index
 from tracejit.trace.index_basic import Fixed, Moving
 from tracejit.trace.index_fancy import FancyIndex
 from tracejit.trace.index_parse import UnknownMask, is_array_of_rank_0, parse_index
-from tracejit.trace.mask_places import Places
+from tracejit.trace.mask_places import MaskIndices
 from tracejit.trace.masked_slices import Between
 from tracejit.trace.masks import is_same_mask
 from tracejit.trace.memory_order import UNKNOWN, Layout
@@ -74,7 +74,7 @@ class Indexing(Traced):
         return self.through(known.path, known.is_scalar, known.instruction)
 
     def _read(self, index: Any) -> Any:
-        if isinstance(index, Masked) and not isinstance(index, Places):
+        if isinstance(index, Masked) and not isinstance(index, MaskIndices):
             return index.taken_from(self)
         if isinstance(index, tuple) and any(map(_is_selected, index)):
             places, mask = _of_selected(index, 0)
@@ -194,7 +194,7 @@ DROPPED = np.iinfo(np.int64).max
 
 def _is_selected(item: Any) -> bool:
     """Whether an item of an index are integers that a mask selects."""
-    return isinstance(item, Masked) and not isinstance(item, Places)
+    return isinstance(item, Masked) and not isinstance(item, MaskIndices)
 
 
 def _of_selected(index: tuple[Any, ...], otherwise: int) -> tuple[tuple[Any, ...], Instruction]:

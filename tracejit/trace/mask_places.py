@@ -15,7 +15,7 @@ from tracejit.trace.masks import is_same_mask
 from tracejit.trace.table import call
 
 
-class Places(Masked):
+class MaskIndices(Masked):
     """One of the vectors that ``np.nonzero(mask)`` gives while the mask is unknown.
 
     As an index, together with those of the mask's other dimensions, it is the mask.
@@ -54,7 +54,7 @@ def mask_of_places(items: Sequence[Any]) -> list[Any]:
     rest = list(items)
     while rest:
         first = rest.pop(0)
-        if not isinstance(first, Places):
+        if not isinstance(first, MaskIndices):
             made.append(first)
             continue
         group = [first, *rest[: first._covered - 1]]

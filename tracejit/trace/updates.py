@@ -14,21 +14,21 @@ _READS = (None, "clip", "promise_in_bounds")
 
 
 class At:
-    """What ``x.at`` is: brackets name a `Place` in the array."""
+    """What ``x.at`` is: brackets name a `IndexUpdate` in the array."""
 
     __slots__ = ("_array",)
 
     def __init__(self, array: Any) -> None:
         self._array = array
 
-    def __getitem__(self, index: Any) -> Place:
-        return Place(self._array, index)
+    def __getitem__(self, index: Any) -> IndexUpdate:
+        return IndexUpdate(self._array, index)
 
     def __repr__(self) -> str:
         return f"{self._array!r}.at"
 
 
-class Place:
+class IndexUpdate:
     """Elements of an array, by any index that brackets take.
 
     Each method but `get` gives a copy of the array in which they are changed; an index that

@@ -22,7 +22,7 @@ from tracejit.graph import Computation, Module
 from tracejit.loading import load
 from tracejit.ops.constants import PARAMETER, parameter, tuple_
 from tracejit.trace.context import Trace
-from tracejit.trace.evaluation import Plan
+from tracejit.trace.evaluation import EvaluationPlan
 from tracejit.transforms.jit.hooks import Executable, compile_module
 from tracejit.transforms.jit.staging import Output
 from tracejit.traversal import in_order, instructions, substitute
@@ -45,7 +45,7 @@ class DerivedGraph:
         self._outputs = outputs
         self._roots = [output.instruction for output in outputs]
         self._inputs = [i for i in in_order(self._roots) if i.op is PARAMETER]
-        self._plan: Plan | None = None
+        self._plan: EvaluationPlan | None = None
         self._program: Executable | None = None
         self._left: float | None = None
 
@@ -59,7 +59,7 @@ class DerivedGraph:
         if self._program is not None:
             return self._program.run(arguments) or self._program(arguments)
         if self._plan is None:
-            self._plan = Plan(self._roots, self._inputs)
+            self._plan = EvaluationPlan(self._roots, self._inputs)
         elif self._left is None:
             self._left = calls_before_compiling(self._module().entry) - 1
         else:

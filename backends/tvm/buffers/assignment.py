@@ -12,7 +12,7 @@ from tracejit.backends.tvm.ir.graph import flattened_graph
 from tracejit.backends.tvm.ir.reshapes import base_buffer, stored_as
 from tracejit.backends.tvm.ir.tuples import Leaves, arrays_of
 from tracejit.backends.tvm.program.program import Argument
-from tracejit.backends.tvm.program.thunks import Owner, Place, Scratch, Step
+from tracejit.backends.tvm.program.thunks import AddressOf, Owner, Scratch, Step
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT
 from tracejit.ops.control import CONDITIONAL, WHILE
@@ -145,7 +145,7 @@ class BufferAssignment:
         """
         return bool(result.operands) and self.shares_buffer(result.operands[0], result)
 
-    def settled(self, steps: Sequence[Step]) -> tuple[Place, int]:
+    def settled(self, steps: Sequence[Step]) -> tuple[AddressOf, int]:
         """The addresses of all memory that the steps use, and the size of the workspace."""
         places, workspace = self._workspace(steps)
 

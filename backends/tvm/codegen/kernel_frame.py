@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tracejit.backends.tvm.codegen.stores import Store
-from tracejit.backends.tvm.codegen.work import Work
+from tracejit.backends.tvm.codegen.work import KernelBody
 from tracejit.backends.tvm.ir.dtypes import memory_dtype, words
 from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.backends.tvm.ir.tir import AllocBuffer, Buffer, Stmt, buffer, nbytes, seq
@@ -144,7 +144,7 @@ class Frame:
                 stacked.append(AllocBuffer(each))
         return stacked
 
-    def written(self, work: Work) -> Stmt:
+    def written(self, work: KernelBody) -> Stmt:
         """The statement of a kernel writer, with its memory; it must be the whole kernel."""
         self.schedule = work.schedule
         return seq(*self.allocate(work.scratch), work.statement)

@@ -1,4 +1,4 @@
-"""`Work`: the result of a kernel writer: a statement and its scratch memory."""
+"""`KernelBody`: the result of a kernel writer: a statement and its scratch memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tracejit.backends.tvm.ir.tir import AllocBuffer, Buffer, Evaluate, Stmt, i32, seq
 
 
-class Work(NamedTuple):
+class KernelBody(NamedTuple):
     """``statement`` uses the buffers in ``scratch``, which the caller allocates around it.
 
     Scratch is uninitialised and begins at a multiple of 64 bytes. Buffers that are small and
@@ -24,13 +24,13 @@ class Work(NamedTuple):
         return seq([AllocBuffer(buffer) for buffer in self.scratch], self.statement)
 
 
-def nothing() -> Work:
+def nothing() -> KernelBody:
     """No work: the kernel of an empty result."""
-    return Work(Evaluate(i32(0)))
+    return KernelBody(Evaluate(i32(0)))
 
 
-def one_after_another(works: Sequence[Work]) -> Work:
-    return Work(
+def one_after_another(works: Sequence[KernelBody]) -> KernelBody:
+    return KernelBody(
         seq([work.statement for work in works]),
         tuple(buffer for work in works for buffer in work.scratch),
         ", ".join(dict.fromkeys(work.schedule for work in works if work.schedule)),

@@ -53,7 +53,7 @@ UNROLLED_TURNS = 16
 SHARED_BYTES = 48 << 10
 """Shared memory that every device grants a block without being asked."""
 
-Step = Callable[[Expr], Sequence[Stmt]]
+ThreadBody = Callable[[Expr], Sequence[Stmt]]
 
 
 def axis(name: str, tag: str, extent: int, body: Callable[[Expr], Sequence[Stmt]]) -> Stmt:
@@ -149,7 +149,7 @@ class Team:
         """Elements of a row for each thread, at most."""
         return -(-self.length // self.width)
 
-    def steps(self, body: Step) -> Stmt:
+    def steps(self, body: ThreadBody) -> Stmt:
         """``body`` for each element of the row, neighbours on neighbouring threads.
 
         While it runs, ``turn`` counts the thread's elements.

@@ -22,8 +22,8 @@ from tracejit.backends.launch_plan import (
     OUTPUT,
     WORKSPACE,
     Choose,
+    DeviceAddress,
     LaunchPlan,
-    Place,
     Repeat,
 )
 from tracejit.backends.launch_plan import HostCall as PlannedHostCall
@@ -202,10 +202,10 @@ class _Plan:
         self._kernels: Mapping[str, Kernel] = {k.name: k for k in program.kernels}
         self._source = source
         self.workspace_bytes = -(-program.workspace_bytes // ALIGNMENT) * ALIGNMENT
-        self._own: dict[int, Place] = {}
+        self._own: dict[int, DeviceAddress] = {}
         for buffers in source.allocated.values():
             for buffer in buffers:
-                self._own[hash(buffer)] = Place(WORKSPACE, 0, self.workspace_bytes)
+                self._own[hash(buffer)] = DeviceAddress(WORKSPACE, 0, self.workspace_bytes)
                 self.workspace_bytes += -(-nbytes(buffer) // ALIGNMENT) * ALIGNMENT
 
     def nodes(self, given: Sequence[Node]) -> list[PlannedNode]:
@@ -243,5 +243,5 @@ class _Plan:
         ]
 
 
-def _place(argument: Argument) -> Place:
-    return Place(_MEMORY[argument.memory], argument.index, argument.offset)
+def _place(argument: Argument) -> DeviceAddress:
+    return DeviceAddress(_MEMORY[argument.memory], argument.index, argument.offset)

@@ -11,7 +11,12 @@ from collections.abc import Iterator, Sequence
 
 from tracejit.backends.tvm.export.entries import Entry, entry_for, require_arrays
 from tracejit.backends.tvm.export.header import described
-from tracejit.backends.tvm.export.source import Places, constants_of, signature, with_plain_names
+from tracejit.backends.tvm.export.source import (
+    EntryStatements,
+    constants_of,
+    signature,
+    with_plain_names,
+)
 from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.backends.tvm.plain.functions import PREAMBLE, helpers
 from tracejit.backends.tvm.plain.printer import function
@@ -60,7 +65,7 @@ def _lines(entry: Entry) -> Iterator[str]:
         yield f"  char *workspace = aligned_alloc(64, {size});"
         yield "  if (!workspace) return 1;"
     yield "  int status = 1;"
-    yield from Places(plain, 0).nodes(program.calls, "  ")
+    yield from EntryStatements(plain, 0).nodes(program.calls, "  ")
     yield "  status = 0;"
     yield "end: __attribute__((unused));"
     if program.workspace_bytes:

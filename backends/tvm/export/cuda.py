@@ -12,7 +12,15 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 
-from tracejit.backends.launch_plan import CONSTANT, INPUT, OUTPUT, Choose, Launch, Place, Repeat
+from tracejit.backends.launch_plan import (
+    CONSTANT,
+    INPUT,
+    OUTPUT,
+    Choose,
+    DeviceAddress,
+    Launch,
+    Repeat,
+)
 from tracejit.backends.launch_plan import Node as PlanNode
 from tracejit.backends.target import CPU, Target
 from tracejit.backends.tvm.cpu.processor import processor_of
@@ -251,7 +259,7 @@ class _Places:
                 yield f"{indent}  }}"
                 yield f"{indent}}}"
 
-    def _address(self, place: Place) -> str:
+    def _address(self, place: DeviceAddress) -> str:
         if place.memory == CONSTANT:
             return f"loaded->constants + {self._constants[place.index] + place.offset}"
         names = self._names.get(place.memory)

@@ -176,7 +176,7 @@ def _entry(entry: Entry, first: int) -> Iterator[str]:
     yield f"  int status = {_KERNEL};"
     if program.native_calls:
         yield "  native_message[0] = 0;"
-    places = Places(entry, first)
+    places = EntryStatements(entry, first)
     yield from places.nodes(program.calls, "  ")
     yield "  status = 0;"
     yield "end: __attribute__((unused));"
@@ -188,7 +188,7 @@ def _entry(entry: Entry, first: int) -> Iterator[str]:
     yield "}"
 
 
-class Places:
+class EntryStatements:
     """The statements of one function, which call its kernels."""
 
     def __init__(self, entry: Entry, first: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tracejit.backends.tvm.program.program import Argument, Branch, Kernel, Loop, Node
-from tracejit.backends.tvm.program.thunks import Fragment, KernelStep, Owner, Place, Scratch
+from tracejit.backends.tvm.program.thunks import AddressOf, Fragment, KernelStep, Owner, Scratch
 from tracejit.shapes import AnyShape, Shape, TupleShape
 
 
@@ -53,7 +53,7 @@ class WhileStep:
         own = [kernel for step in steps for kernel in step.kernels()]
         return [*own, *self.condition.all_kernels, *self.body.all_kernels]
 
-    def nodes(self, place: Place) -> list[Node]:
+    def nodes(self, place: AddressOf) -> list[Node]:
         state = [place(owner) for owner in self.state]
         fresh = [place(owner) for owner in self.fresh]
         workspace, predicate = place(self.workspace), place(self.predicate)
@@ -104,7 +104,7 @@ class ConditionalStep:
         inside = [kernel for branch in self.branches for kernel in branch.kernels()]
         return [*self.select.kernels(), *inside]
 
-    def nodes(self, place: Place) -> list[Node]:
+    def nodes(self, place: AddressOf) -> list[Node]:
         workspace = place(self.workspace)
         branches = [branch.nodes(place, workspace) for branch in self.branches]
         return [*self.select.nodes(place), Branch(place(self.selector), branches)]
@@ -133,7 +133,7 @@ class BranchStep:
         own = [kernel for step in (*self.prepare, *self.updates) for kernel in step.kernels()]
         return [*own, *self.fragment.all_kernels]
 
-    def nodes(self, place: Place, workspace: Argument) -> list[Node]:
+    def nodes(self, place: AddressOf, workspace: Argument) -> list[Node]:
         prepared = [node for step in self.prepare for node in step.nodes(place)]
         inputs = [place(owner) for owner in self.arguments]
         outputs = [place(owner) for owner in self.outputs]

@@ -26,7 +26,7 @@ class Scratch:
 Owner = Instruction | Scratch | int
 """An owner of memory: an instruction, a step's scratch, or the output of that number."""
 
-Place = Callable[[Owner], Argument]
+AddressOf = Callable[[Owner], Argument]
 
 
 class Step(Protocol):
@@ -39,7 +39,7 @@ class Step(Protocol):
     def kernels(self) -> list[Kernel]:
         """The kernels that it calls."""
 
-    def nodes(self, place: Place) -> list[Node]:
+    def nodes(self, place: AddressOf) -> list[Node]:
         """The program nodes, given the address of every owner."""
 
 
@@ -72,7 +72,7 @@ class KernelStep:
         owners = reversed([owner for owner, _ in self.parameters[self.reads :]])
         return takewhile(lambda owner: isinstance(owner, Scratch), owners)
 
-    def nodes(self, place: Place) -> list[Node]:
+    def nodes(self, place: AddressOf) -> list[Node]:
         return [Call(self.name, [place(owner) for owner, _ in self.parameters])]
 
 

@@ -53,7 +53,7 @@ from tracejit.backends.tvm.verification.invariants import (
     within,
 )
 from tracejit.backends.tvm.verification.linear import Linear, Symbol, number
-from tracejit.backends.tvm.verification.registers import Bounds, Place, Registers, State
+from tracejit.backends.tvm.verification.registers import Bounds, RegisterElements, Registers, State
 from tracejit.backends.tvm.verification.routines import (
     ROUTINES,
     Elements,
@@ -101,7 +101,7 @@ class Analysis(Expressions):
         self._deciders: set[int] = set()
         self._sources: dict[int, set[int]] = {}
         self._end: State | None = None
-        self._guesses: dict[Any, Mapping[Place, Bounds | None]] = {}
+        self._guesses: dict[Any, Mapping[RegisterElements, Bounds | None]] = {}
         self._loops: tuple[Loop, ...] = ()
         self._quiet = 0
         self._certain: dict[int, Linear] = {}
@@ -424,7 +424,9 @@ class Analysis(Expressions):
         values, spans = self._registers.numbers(followed), self._registers.spans(followed)
         if not values and not spans:
             return Supposed({}, {}, ())
-        first: dict[Place, Bounds | None] = {p: self.known.bounds(v) for p, v in values.items()}
+        first: dict[RegisterElements, Bounds | None] = {
+            p: self.known.bounds(v) for p, v in values.items()
+        }
         first |= spans
         key = hash(loop.statement), frozenset(first.items())
         guess = self._guesses.get(key)
@@ -444,8 +446,8 @@ class Analysis(Expressions):
     def _searched(
         self,
         loop: Repeated,
-        values: Mapping[Place, Linear],
-        first: Mapping[Place, Bounds | None],
+        values: Mapping[RegisterElements, Linear],
+        first: Mapping[RegisterElements, Bounds | None],
         written: Collection[int],
     ) -> Supposed:
         _, found = self._after(loop, within(first), written)
@@ -481,7 +483,7 @@ class Analysis(Expressions):
 
     def _after(
         self, loop: Repeated, supposed: Supposed, written: Collection[int]
-    ) -> tuple[dict[Place, Bounds | None], dict[Place, Bounds | None]]:
+    ) -> tuple[dict[RegisterElements, Bounds | None], dict[RegisterElements, Bounds | None]]:
         """The bounds of an iteration's increment of each integer, if known, and bounds
         afterwards.
         """
@@ -491,8 +493,10 @@ class Analysis(Expressions):
         registers.forget(written)
         registers.suppose(supposed.values, supposed.spans)
         self._quiet += 1
-        steps: dict[Place, Bounds | None] = {}
-        found: dict[Place, Bounds | None] = {p: v.bounds() for p, v in supposed.values.items()}
+        steps: dict[RegisterElements, Bounds | None] = {}
+        found: dict[RegisterElements, Bounds | None] = {
+            p: v.bounds() for p, v in supposed.values.items()
+        }
         found |= supposed.spans
         with self.known.scope():
             if self.known.assume([*loop.facts, *supposed.facts]):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tracejit.backends.tvm.ir.tir import Stmt
 from tracejit.backends.tvm.verification.constraints import of_type
 from tracejit.backends.tvm.verification.linear import Linear, Symbol, number
-from tracejit.backends.tvm.verification.registers import Bounds, Place, hull
+from tracejit.backends.tvm.verification.registers import Bounds, RegisterElements, hull
 
 
 @dataclass(frozen=True)
@@ -18,12 +18,12 @@ class Supposed:
     ``within`` are the integers that are known only by their bounds.
     """
 
-    values: Mapping[Place, Linear]
-    within: Mapping[Place, Bounds | None]
+    values: Mapping[RegisterElements, Linear]
+    within: Mapping[RegisterElements, Bounds | None]
     facts: Sequence[Linear]
 
     @property
-    def spans(self) -> dict[Place, Bounds | None]:
+    def spans(self) -> dict[RegisterElements, Bounds | None]:
         return {place: bounds for place, bounds in self.within.items() if place[1] is None}
 
 
@@ -42,7 +42,7 @@ class Repeated:
     is_fixed: bool
 
 
-def within(bounds: Mapping[Place, Bounds | None]) -> Supposed:
+def within(bounds: Mapping[RegisterElements, Bounds | None]) -> Supposed:
     values = {
         place: number(each[0]) if each[0] == each[1] else Linear.of(Symbol("data", *each))
         for place, each in bounds.items()
@@ -64,14 +64,14 @@ def widened(dtype: str, first: Bounds | None, found: Bounds | None) -> Bounds | 
 
 
 def joined(
-    one: Mapping[Place, Bounds | None], other: Mapping[Place, Bounds | None]
-) -> dict[Place, Bounds | None]:
+    one: Mapping[RegisterElements, Bounds | None], other: Mapping[RegisterElements, Bounds | None]
+) -> dict[RegisterElements, Bounds | None]:
     return {place: hull([bounds, other[place]]) for place, bounds in one.items()}
 
 
 def dropped(
-    outer: Mapping[Place, Bounds | None], inner: Mapping[Place, Bounds | None]
-) -> dict[Place, Bounds | None]:
+    outer: Mapping[RegisterElements, Bounds | None], inner: Mapping[RegisterElements, Bounds | None]
+) -> dict[RegisterElements, Bounds | None]:
     """The outer bounds without those that the inner ones leave."""
     return {
         place: bounds if includes({place: bounds}, inner) else of_type(place[2])
@@ -79,7 +79,9 @@ def dropped(
     }
 
 
-def includes(outer: Mapping[Place, Bounds | None], inner: Mapping[Place, Bounds | None]) -> bool:
+def includes(
+    outer: Mapping[RegisterElements, Bounds | None], inner: Mapping[RegisterElements, Bounds | None]
+) -> bool:
     return all(
         inner[place] is None or is_part(inner[place], bounds) for place, bounds in outer.items()
     )
@@ -93,9 +95,9 @@ def is_part(inner: Bounds | None, outer: Bounds | None) -> bool:
 
 def moving(
     symbol: Symbol,
-    starts: Mapping[Place, Linear],
-    first: Mapping[Place, Bounds | None],
-    steps: Mapping[Place, Bounds | None],
+    starts: Mapping[RegisterElements, Linear],
+    first: Mapping[RegisterElements, Bounds | None],
+    steps: Mapping[RegisterElements, Bounds | None],
     others: Supposed,
 ) -> Supposed:
     """The state in which integers grow by one per iteration within bounds, next to ``others``."""

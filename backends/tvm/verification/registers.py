@@ -21,7 +21,7 @@ _HALVED = {"uint64": "uint32"}
 _HALF = 1 << 32
 
 Bounds = tuple[int, int]
-Place = tuple[int, Any, str]
+RegisterElements = tuple[int, Any, str]
 """A buffer's hash, constant indices or None for all of them, and the buffer's element type."""
 
 
@@ -171,7 +171,7 @@ class Registers:
 
     # Loops
 
-    def numbers(self, memories: Collection[int]) -> dict[Place, Linear]:
+    def numbers(self, memories: Collection[int]) -> dict[RegisterElements, Linear]:
         """The integers at constant indices of some buffers."""
         return {
             (memory, tuple(i.constant for i in each.indices), each.dtype): each.value
@@ -182,11 +182,15 @@ class Registers:
             and not any(i.terms for i in each.indices)
         }
 
-    def spans(self, memories: Collection[int]) -> dict[Place, Bounds | None]:
+    def spans(self, memories: Collection[int]) -> dict[RegisterElements, Bounds | None]:
         found = {memory: self._spans[memory] for memory in memories if memory in self._spans}
         return {(memory, None, dtype): bounds for memory, (dtype, bounds) in found.items()}
 
-    def suppose(self, values: Mapping[Place, Linear], spans: Mapping[Place, Bounds | None]) -> None:
+    def suppose(
+        self,
+        values: Mapping[RegisterElements, Linear],
+        spans: Mapping[RegisterElements, Bounds | None],
+    ) -> None:
         """Set the contents of some buffers."""
         for (memory, place, dtype), value in values.items():
             indices = tuple(Linear(i, {}) for i in place)
@@ -194,7 +198,7 @@ class Registers:
         for (memory, _, dtype), bounds in spans.items():
             self._spans[memory] = (dtype, bounds)
 
-    def number_at(self, place: Place) -> Linear:
+    def number_at(self, place: RegisterElements) -> Linear:
         """The current value at constant indices."""
         memory, indices, dtype = place
         for each in self._cells.get(memory, ()):

@@ -38,11 +38,11 @@ from tracejit.transforms.autograph.optional import (
 from tracejit.transforms.autograph.parts import Action, Get, Put
 from tracejit.transforms.autograph.values import (
     NO_VALUE,
+    BranchResult,
     Final,
     Leaf,
     Merged,
     NoValue,
-    Place,
     fresh,
     in_branch,
     is_in_branch,
@@ -153,7 +153,7 @@ def _record_branches(
     after = []
     for number, value in enumerate(values):
         filled = tree.map(
-            lambda v: made[v.number] if isinstance(v, Place) else v, value, is_leaf=_is_place
+            lambda v: made[v.number] if isinstance(v, BranchResult) else v, value, is_leaf=_is_place
         )
         in_place = all(one[number].is_same or one[number].in_place for one in finals)
         is_changed = filled is not before[number] and not isinstance(value, Undefined | NoValue)
@@ -209,7 +209,7 @@ def _require_aligned(name: str, value: Any, ways: Sequence[Final]) -> None:
 
 
 def _is_place(value: Any) -> bool:
-    return isinstance(value, Place)
+    return isinstance(value, BranchResult)
 
 
 def _is_kind(value: Any) -> bool:

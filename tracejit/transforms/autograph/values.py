@@ -303,7 +303,7 @@ class Final(NamedTuple):
     held: Sequence[Any] = ()
 
 
-class Place(NamedTuple):
+class BranchResult(NamedTuple):
     """Which result of a branch a leaf is."""
 
     number: int
@@ -323,10 +323,10 @@ class Merged:
     def __init__(self) -> None:
         self.results: tuple[list[Instruction], list[Instruction]] = ([], [])
         self.kinds: list[Abstract] = []
-        self._masks: list[tuple[Leaf, Leaf, Place]] = []
+        self._masks: list[tuple[Leaf, Leaf, BranchResult]] = []
 
     def variable(self, name: str, ways: Sequence[tuple[Any, list[Leaf]]]) -> Any:
-        """The tree of the variable, with a `Place` for each array.
+        """The tree of the variable, with a `BranchResult` for each array.
 
         ``ways`` has the variable of both branches as a tree and its leaves.
         """
@@ -446,7 +446,7 @@ class Merged:
             assert leaf.instruction is not None
             zero = padded == side
             self.results[side].append(full(shape, 0) if zero else leaf.instruction)
-        return Place(len(self.kinds) - 1)
+        return BranchResult(len(self.kinds) - 1)
 
 
 def _is_missing(value: Any) -> bool:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tracejit.transforms.export import Function
 
 
-class Counted(ABC):
+class HasCosts(ABC):
     """A graph whose costs are counted."""
 
     def _repr_html_(self) -> str:
@@ -48,7 +48,7 @@ class Counted(ABC):
         return counted
 
 
-class CompiledProgram(Counted):
+class CompiledProgram(HasCosts):
     """A graph and the ``program`` that it was compiled to, for ``target``."""
 
     def __init__(self, module: Module, program: Executable, target: Target) -> None:

@@ -16,7 +16,7 @@ from tracejit.loading import load
 from tracejit.runtime.devices.execution import DevicesExecutable
 from tracejit.runtime.donation import require_donatable
 from tracejit.tracebacks import api_boundary
-from tracejit.transforms.jit.compiled import CompiledProgram, Counted
+from tracejit.transforms.jit.compiled import CompiledProgram, HasCosts
 from tracejit.transforms.jit.hooks import Executable, compile_module, optimized_text
 from tracejit.transforms.jit.staging import Staged
 from tracejit.transforms.shape_structs import ShapeDtypeStruct
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Flatten = Callable[..., list[np.ndarray]]
 
 
-class Compiled(CompiledProgram):
+class CompiledFunction(CompiledProgram):
     """A compiled function, for arguments like those it was lowered for.
 
     It is pickled as its graph, and compiled again, or found in the disk cache, where it is read.
@@ -42,7 +42,7 @@ class Compiled(CompiledProgram):
         flatten: Flatten,
         names: Sequence[str],
         target: Target,
-        again: Callable[[], Compiled],
+        again: Callable[[], CompiledFunction],
     ) -> None:
         super().__init__(staged.module, executable, target)
         self._staged = staged  # what it calls back lives as long as the graph
@@ -51,10 +51,10 @@ class Compiled(CompiledProgram):
         self._names = names
         self._again = again
 
-    def __copy__(self) -> Compiled:
+    def __copy__(self) -> CompiledFunction:
         return self
 
-    def __deepcopy__(self, memory: dict[int, object]) -> Compiled:
+    def __deepcopy__(self, memory: dict[int, object]) -> CompiledFunction:
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -89,7 +89,7 @@ class Compiled(CompiledProgram):
         return function
 
 
-class Lowered(Counted):
+class Lowered(HasCosts):
     """A traced function that is not compiled yet.
 
     It can be pickled, unless it calls back into Python: then `pickle` raises `TypeError`.
@@ -166,7 +166,7 @@ class Lowered(Counted):
         return self
 
     @api_boundary
-    def compile(self, target: str | None = None) -> Compiled:
+    def compile(self, target: str | None = None) -> CompiledFunction:
         """The compiled function, tuned if `jit` was told to.
 
         ``target`` is another processor than `jit` was told; the function is not tuned for it.
@@ -181,15 +181,15 @@ class Lowered(Counted):
             self._tune.improved(untuned, self.module, self._target, self._arguments)
         )
 
-    def _compiled_again(self) -> Compiled:
+    def _compiled_again(self) -> CompiledFunction:
         """The compiled function, as well tuned as it was before, if it was."""
         if self._tune is not None:
             return self._compiled(self._tune.compiled(self.module, self._target))
         return self._compiled(compile_module(self.module, self._target, self._check))
 
-    def _compiled(self, executable: Executable) -> Compiled:
+    def _compiled(self, executable: Executable) -> CompiledFunction:
         lowered = self._without_arguments()
-        return Compiled(
+        return CompiledFunction(
             self._staged,
             executable,
             self._flatten,

@@ -46,10 +46,10 @@ def merge_sort(
 ) -> Stmt:
     """The first ``kept`` of each row of all operands, in the order of ``comparator``."""
     frame.schedule = "merge sort"
-    return Places(frame, operands, comparator, dimension).statement(kept, targets)
+    return IndexSort(frame, operands, comparator, dimension).statement(kept, targets)
 
 
-class Places:
+class IndexSort:
     """A sort under construction, of the elements' places in their rows, in ``dtype``."""
 
     def __init__(

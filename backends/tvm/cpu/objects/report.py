@@ -7,7 +7,7 @@ from typing import Any
 
 from tvm.tirx import AttrStmt, For, IfThenElse, IntImm, SeqStmt, While
 
-from tracejit.backends.explanation import Explanation, KernelFacts, Nest, Node, Place
+from tracejit.backends.explanation import ArgumentAddress, Explanation, KernelFacts, Nest, Node
 from tracejit.backends.tvm.ir.tir import PARALLEL, SERIAL, UNROLLED, VECTORIZED, Stmt
 from tracejit.backends.tvm.program.program import Argument, Call, Kernel, Loop, Program
 from tracejit.backends.tvm.program.program import Node as Step
@@ -97,5 +97,5 @@ def _steps(nodes: Sequence[Step], numbers: Mapping[str, int]) -> list[Node]:
     return made
 
 
-def _place(argument: Argument) -> Place:
+def _place(argument: Argument) -> ArgumentAddress:
     return argument.memory.value, argument.index, argument.offset

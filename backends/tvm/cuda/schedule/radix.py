@@ -17,7 +17,7 @@ from importlib import resources
 from tracejit.backends.tvm.analysis.sort_keys import Order, order_of
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.scalar.elements import shared_loop
-from tracejit.backends.tvm.codegen.scalar.merge_sort import Places, Targets, merge_sort
+from tracejit.backends.tvm.codegen.scalar.merge_sort import IndexSort, Targets, merge_sort
 from tracejit.backends.tvm.cuda.launches import SOURCE
 from tracejit.backends.tvm.ir.tir import (
     Buffer,
@@ -70,7 +70,7 @@ def sort(
     return work.sorted(kept, targets)
 
 
-class _Radix(Places):
+class _Radix(IndexSort):
     """A kernel under construction."""
 
     def __init__(

@@ -30,7 +30,7 @@ from tracejit.ops.layout import (
 )
 from tracejit.shapes import Shape
 
-Rows = Callable[[Instruction, bool], Instruction]
+RowTransform = Callable[[Instruction, bool], Instruction]
 
 SHORT = 64
 """The longest rows, if there are many, for which a product with the DFT matrix is faster."""
@@ -109,7 +109,7 @@ def greatest_prime(length: int) -> int:
     return length
 
 
-def by_chirps(operand: Instruction, inverse: bool, rows: Rows) -> Instruction | None:
+def by_chirps(operand: Instruction, inverse: bool, rows: RowTransform) -> Instruction | None:
     """The transforms along the last axis of complex numbers; None if they are too long.
 
     ``rows(x, inverse)`` transforms rows of a length that has kernels.

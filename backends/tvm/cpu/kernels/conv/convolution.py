@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tracejit.backends.tvm.codegen.work import Work, nothing, one_after_another
+from tracejit.backends.tvm.codegen.work import KernelBody, nothing, one_after_another
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Value
 from tracejit.backends.tvm.cpu.kernels.conv.correlation import Axis, Correlation
 from tracejit.backends.tvm.cpu.kernels.conv.direct import DirectConvolution
@@ -89,7 +89,7 @@ def convolution(
     machine: Machine,
     index_dtype: str = "int32",
     choices: Knobs = MODEL,
-) -> Work:
+) -> KernelBody:
     """``store(n, o, *position, value)`` for every image, out feature and position.
 
     ``lhs(n, c, *position)`` and ``rhs(o, c, *tap)`` return expressions, or pairs (real, imaginary)
@@ -169,12 +169,12 @@ def convolution(
     )  # fmt: skip
 
 
-def _direct(phases: Phases, machine: Machine, choices: Knobs) -> Work:
+def _direct(phases: Phases, machine: Machine, choices: Knobs) -> KernelBody:
     first = phases.at(i32(0))
     if first.batch * first.results == 0:
         return nothing()
     plan = direct_plan(first, machine, choices) if first.taps else None
-    made: list[Work] = []
+    made: list[KernelBody] = []
 
     def one(number: Expr) -> Stmt:
         problem = phases.at(number)
@@ -185,7 +185,7 @@ def _direct(phases: Phases, machine: Machine, choices: Knobs) -> Work:
     return made[0]._replace(statement=statement)
 
 
-def _zeros(problem: Correlation) -> Work:
+def _zeros(problem: Correlation) -> KernelBody:
     sizes = [problem.batch, problem.groups * problem.out_features]
     sizes += [axis.result for axis in problem.axes]
 
@@ -194,4 +194,4 @@ def _zeros(problem: Correlation) -> Work:
             return problem.store(*indices, problem.arithmetic.zero)
         return loop(sizes[len(indices)], lambda i: nest(*indices, i))
 
-    return Work(nest())
+    return KernelBody(nest())

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tracejit.backends.tvm.codegen.work import Work
+from tracejit.backends.tvm.codegen.work import KernelBody
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Parts
 from tracejit.backends.tvm.cpu.kernels.conv.blocks import SumRange, TilePosition, Unit
 from tracejit.backends.tvm.cpu.kernels.conv.correlation import Correlation
@@ -51,7 +51,7 @@ class DirectConvolution:
             "partial", (slots, *tiles, plan.tile_rows, plan.column.tile)
         )
 
-    def work(self) -> Work:
+    def work(self) -> KernelBody:
         """The whole convolution."""
         plan = self._plan
         scratch = [*self._slab.scratch, self._weights.scratch]
@@ -63,7 +63,7 @@ class DirectConvolution:
             on_workers(plan.workers, self._worker),
             [on_workers(plan.workers, self._combine)] if plan.ranges > 1 else [],
         )
-        return Work(statement, tuple(scratch), "direct convolution")
+        return KernelBody(statement, tuple(scratch), "direct convolution")
 
     def _worker(self, w: Expr) -> Stmt:
         plan = self._plan

@@ -8,7 +8,7 @@ vectors run across, and rows are multiplied and added in registers.
 
 from __future__ import annotations
 
-from tracejit.backends.tvm.codegen.work import Work
+from tracejit.backends.tvm.codegen.work import KernelBody
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Parts
 from tracejit.backends.tvm.cpu.kernels.gemm.contraction import Contraction
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
@@ -23,7 +23,7 @@ _ROWS = 4
 
 def bounded(
     problem: Contraction, first: Expr, end: Expr, machine: Machine, is_shared: bool
-) -> Work:
+) -> KernelBody:
     """The product, of a problem with one row or one column; ``is_shared`` by all threads.
 
     ``first`` and ``end`` are int32, 0 <= first <= k and end <= k; where end <= first, sums are 0.
@@ -52,12 +52,12 @@ class _Along:
         self._tiles = -(-problem.m // self._rows)
         self._workers = min(threads, self._tiles)
 
-    def work(self) -> Work:
+    def work(self) -> KernelBody:
         def worker(w: Expr) -> Stmt:
             first, count = share(w, self._tiles, self._workers)
             return seq(self._tile.allocate(), loop(count, lambda r: self._rows_of(first + r)))
 
-        return Work(on_workers(self._workers, worker), (), "dot products within bounds")
+        return KernelBody(on_workers(self._workers, worker), (), "dot products within bounds")
 
     def _rows_of(self, row_tile: Expr) -> Stmt:
         problem, tile, lanes = self._problem, self._tile, self._lanes
@@ -129,7 +129,7 @@ class _Across:
         self._blocks = problem.m // (self._vectors * self._lanes)
         self._workers = max(min(threads, self._blocks), 1)
 
-    def work(self) -> Work:
+    def work(self) -> KernelBody:
         width = self._vectors * self._lanes
         whole = Tile(self._problem.arithmetic, 1, self._vectors, self._lanes)
 
@@ -152,7 +152,7 @@ class _Across:
             tile = Tile(self._problem.arithmetic, 1, 1, lanes)
             rest.append(seq(tile.allocate(), self._columns(tile, i32(done + at))))
         main = [on_workers(self._workers, worker)] if self._blocks else []
-        return Work(seq(main, rest), (), "sums of rows within bounds")
+        return KernelBody(seq(main, rest), (), "sums of rows within bounds")
 
     def _columns(self, tile: Tile, start: Expr) -> Stmt:
         problem, lanes = self._problem, tile.lanes

@@ -6,7 +6,7 @@ import enum
 import math
 from collections.abc import Callable, Iterator
 
-from tracejit.backends.tvm.codegen.work import Work, nothing
+from tracejit.backends.tvm.codegen.work import KernelBody, nothing
 from tracejit.backends.tvm.cpu.kernels.gemm.contraction import Contraction, Load, Store
 from tracejit.backends.tvm.cpu.kernels.gemm.matvec import Axpy, Dot
 from tracejit.backends.tvm.cpu.kernels.gemm.tiled import Tiled
@@ -42,7 +42,7 @@ def gemm(
     batch: int = 1,
     index_dtype: str = "int32",
     choices: Knobs = MODEL,
-) -> Work:
+) -> KernelBody:
     """``store(b, i, j, sum of lhs(b, i, q) * rhs(b, q, j) over q < k)`` for every b, i and j.
 
     ``lhs`` and ``rhs`` return expressions, or pairs (real, imaginary) of them; they may be called
@@ -65,9 +65,9 @@ def gemm(
     threads = machine.threads if sharing is Sharing.MATRIX else 1
     made = schedule(problem, machine, ranges, threads, 1, choices)
     if batch == 1:
-        return Work(made.statement(i32(0), i32(0)), made.scratch, _NAMES[type(made)])
+        return KernelBody(made.statement(i32(0), i32(0)), made.scratch, _NAMES[type(made)])
     every = loop(batch, lambda b: made.statement(b, i32(0)))
-    return Work(every, made.scratch, f"batch of {_NAMES[type(made)]}")
+    return KernelBody(every, made.scratch, f"batch of {_NAMES[type(made)]}")
 
 
 class Sharing(enum.Enum):
@@ -139,7 +139,7 @@ def _ways(
 
 def _batches_at_once(
     problem: Contraction, schedule: Schedule, batch: int, machine: Machine, choices: Knobs
-) -> Work:
+) -> KernelBody:
     """Threads share the batch; each matrix is computed by one of them."""
     workers = min(machine.threads, batch)
     made = schedule(problem, machine, 1, 1, workers, choices)
@@ -148,12 +148,12 @@ def _batches_at_once(
         first, count = share(w, batch, workers)
         return loop(count, lambda b: made.statement(first + b, w))
 
-    return Work(on_workers(workers, worker), made.scratch, f"batch of {_NAMES[type(made)]}")
+    return KernelBody(on_workers(workers, worker), made.scratch, f"batch of {_NAMES[type(made)]}")
 
 
-def _zeros(problem: Contraction, batch: int, machine: Machine) -> Work:
+def _zeros(problem: Contraction, batch: int, machine: Machine) -> KernelBody:
     lanes = machine.lanes(problem.arithmetic.dtype)
-    return Work(
+    return KernelBody(
         loop(
             batch,
             lambda b: loop(

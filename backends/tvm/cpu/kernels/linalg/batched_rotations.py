@@ -42,10 +42,10 @@ _TOGETHER = 2
 LARGEST = 16
 """The most rows of all matrices of a group together; these fit the first-level cache."""
 
-Place = tuple[Expr, ...]
+Subscripts = tuple[Expr, ...]
 
 
-def _at(place: Place, lane: Expr) -> Place:
+def _at(place: Subscripts, lane: Expr) -> Subscripts:
     return (*place, lane)
 
 
@@ -207,7 +207,10 @@ class LaneMatrices:
         ]
 
     def rotate(
-        self, memory: Buffer, places: tuple[Place, Place], mirrored: tuple[Place, ...] = ()
+        self,
+        memory: Buffer,
+        places: tuple[Subscripts, Subscripts],
+        mirrored: tuple[Subscripts, ...] = (),
     ) -> Stmt:
         """Rotate two elements of every matrix; the new ones are stored at ``mirrored`` too."""
 
@@ -226,7 +229,11 @@ class LaneMatrices:
         return self.each(one)
 
     def exchange(
-        self, memory: Buffer, place: Place, other: Place, is_wrong: Callable[[Expr, Expr], Expr]
+        self,
+        memory: Buffer,
+        place: Subscripts,
+        other: Subscripts,
+        is_wrong: Callable[[Expr, Expr], Expr],
     ) -> Stmt:
         """Exchange two elements in the matrices where ``is_wrong``."""
         first, second = self._held

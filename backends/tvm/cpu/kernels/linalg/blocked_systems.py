@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from tracejit.backends.tvm.codegen.work import Work
+from tracejit.backends.tvm.codegen.work import KernelBody
 from tracejit.backends.tvm.cpu.kernels.linalg.blocked_cholesky import BLOCK, Blocks
 from tracejit.backends.tvm.cpu.kernels.linalg.elimination import General
 from tracejit.backends.tvm.cpu.kernels.linalg.triangular import Factors, Systems
@@ -53,7 +53,7 @@ def _each(batch: int, outer: int, body: Callable[[Expr, Expr], Stmt]) -> Stmt:
     return on_workers(outer, worker)
 
 
-def triangular_systems_by_blocks(systems: Systems, machine: Machine) -> Work:
+def triangular_systems_by_blocks(systems: Systems, machine: Machine) -> KernelBody:
     """Forward substitution, strip by strip of the right-hand sides."""
     outer, inner = _threads(systems.batch, machine)
     blocks = Blocks(systems.size, systems.columns, systems.dtype, machine, outer, inner)
@@ -103,10 +103,10 @@ def triangular_systems_by_blocks(systems: Systems, machine: Machine) -> Work:
             ),
         )
 
-    return Work(_each(systems.batch, outer, one), (memory,), "triangular systems by blocks")
+    return KernelBody(_each(systems.batch, outer, one), (memory,), "triangular systems by blocks")
 
 
-def cholesky_factors_by_blocks(factors: Factors, machine: Machine) -> Work:
+def cholesky_factors_by_blocks(factors: Factors, machine: Machine) -> KernelBody:
     """Upper Cholesky factors: a diagonal block, the rows beside it, and the update of the rest."""
     outer, inner = _threads(factors.batch, machine)
     dtype = factors.dtype
@@ -197,17 +197,17 @@ def cholesky_factors_by_blocks(factors: Factors, machine: Machine) -> Work:
         )
 
     scratch = (memory, inverse, fails)
-    return Work(_each(factors.batch, outer, one), scratch, "Cholesky factors by blocks")
+    return KernelBody(_each(factors.batch, outer, one), scratch, "Cholesky factors by blocks")
 
 
-def general_systems_by_blocks(systems: General, machine: Machine) -> Work:
+def general_systems_by_blocks(systems: General, machine: Machine) -> KernelBody:
     """Gaussian elimination with partial pivoting of the matrix and its right sides."""
     outer, inner = _threads(systems.batch, machine)
     made = _General(
         systems, Blocks(systems.size, systems.columns, systems.dtype, machine, outer, inner), outer
     )
     statement = _each(systems.batch, outer, made.solve)
-    return Work(statement, made.scratch, "general systems by blocks")
+    return KernelBody(statement, made.scratch, "general systems by blocks")
 
 
 class _General:

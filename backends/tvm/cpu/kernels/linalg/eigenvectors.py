@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from tracejit.backends.tvm.codegen.work import Work
+from tracejit.backends.tvm.codegen.work import KernelBody
 from tracejit.backends.tvm.cpu.kernels.linalg.implicit_sweeps import (
     LEAST,
     RECORDED,
@@ -44,7 +44,7 @@ def eigenvectors(
     put_value: Callable[[Expr, Expr, Expr], Stmt],
     put_vector: Store,
     machine: Machine,
-) -> Work:
+) -> KernelBody:
     """``take(reduced, b, copy)`` copies both triangles of matrix b into zero-initialised memory.
 
     ``put_value(b, i, value)`` receives the eigenvalues, ascending, and ``put_vector(b, i, j,
@@ -62,7 +62,7 @@ def eigenvectors(
             ),
         )
 
-    return Work(on_workers(outer, worker), made.scratch, "eigenvectors by QL")
+    return KernelBody(on_workers(outer, worker), made.scratch, "eigenvectors by QL")
 
 
 class _Vectors(Sweeps):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tracejit.backends.tvm.codegen.work import Work
+from tracejit.backends.tvm.codegen.work import KernelBody
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Arithmetic, Parts, Value
 from tracejit.backends.tvm.cpu.kernels.linalg.determinants import Product
 from tracejit.backends.tvm.cpu.kernels.linalg.triangular import (
@@ -58,7 +58,7 @@ class General:
         return Arithmetic(self.dtype, self.pair)
 
 
-def general_systems(systems: General, machine: Machine) -> Work:
+def general_systems(systems: General, machine: Machine) -> KernelBody:
     """Solve; each row of the working memory holds a matrix row and its right-hand sides, in whole
     vectors.
     """
@@ -209,4 +209,4 @@ def general_systems(systems: General, machine: Machine) -> Work:
             loop(n, lambda i: give(b, worker, i)),
         )
 
-    return Work(for_each_matrix(systems.batch, workers, solve), (rows,), "elimination")
+    return KernelBody(for_each_matrix(systems.batch, workers, solve), (rows,), "elimination")

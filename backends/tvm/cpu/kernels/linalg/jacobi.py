@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tracejit.backends.tvm.codegen.work import Work
+from tracejit.backends.tvm.codegen.work import KernelBody
 from tracejit.backends.tvm.cpu.kernels.linalg.batched_rotations import LaneMatrices, group
 from tracejit.backends.tvm.cpu.kernels.linalg.triangular import Load, Store, workers_for
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
@@ -20,7 +20,7 @@ def eigenvalues_in_lanes(
     put_value: Callable[[Expr, Expr, Expr], Stmt],
     put_vector: Store | None,
     machine: Machine,
-) -> Work:
+) -> KernelBody:
     """Eigenvalues of ``matrix(b, i, j)``, read for i >= j: ``put_value(b, i, value)``, ascending.
 
     ``put_vector(b, i, j, value)`` receives element i of eigenvector j, if given. All is NaN for a
@@ -47,7 +47,7 @@ def eigenvalues_in_lanes(
         return seq(value(w, b, lane), elements)
 
     statement = made.in_groups(matrix, made.find, give)
-    return Work(statement, made.scratch, "eigenvalues in lanes")
+    return KernelBody(statement, made.scratch, "eigenvalues in lanes")
 
 
 class _Rotations(LaneMatrices):

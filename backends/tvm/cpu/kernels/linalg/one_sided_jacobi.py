@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tracejit.backends.tvm.codegen.work import Work
+from tracejit.backends.tvm.codegen.work import KernelBody
 from tracejit.backends.tvm.cpu.kernels.linalg.batched_rotations import LaneMatrices, group
 from tracejit.backends.tvm.cpu.kernels.linalg.triangular import Load, workers_for
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
@@ -20,7 +20,7 @@ def singular_values_in_lanes(
     matrix: Load,
     put: Callable[[Expr, Expr, Expr], Stmt],
     machine: Machine,
-) -> Work:
+) -> KernelBody:
     """Singular values of ``matrix(b, i, j)``, which has at most as many rows as columns.
 
     ``put(b, i, value)`` receives them in ascending order, NaN for a matrix that is not finite.
@@ -33,7 +33,7 @@ def singular_values_in_lanes(
         return loop(rows, lambda i: put(b, i, made.restored(w, lane, made.values[w, i, lane])))
 
     statement = made.in_groups(matrix, made.find, give)
-    return Work(statement, made.scratch, "singular values in lanes")
+    return KernelBody(statement, made.scratch, "singular values in lanes")
 
 
 class _Rotations(LaneMatrices):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tvm import DataType
 
-from tracejit.backends.tvm.codegen.work import Work
+from tracejit.backends.tvm.codegen.work import KernelBody
 from tracejit.backends.tvm.cpu.kernels.linalg.householder_panel import Panel
 from tracejit.backends.tvm.cpu.kernels.linalg.power_of_two_scaling import Powers
 from tracejit.backends.tvm.cpu.kernels.linalg.triangular import Load, Store
@@ -78,7 +78,7 @@ class Orthogonal:
         return self.rows * rank * (self.columns + self.q_columns)
 
 
-def orthogonal_factors(problem: Orthogonal, machine: Machine) -> Work:
+def orthogonal_factors(problem: Orthogonal, machine: Machine) -> KernelBody:
     """R, and Q where it is wanted, with the signs of LAPACK.
 
     Columns are first scaled by powers of two, so that squares neither overflow nor underflow; R's
@@ -95,7 +95,7 @@ def orthogonal_factors(problem: Orthogonal, machine: Machine) -> Work:
         first, count = share(w, problem.batch, outer)
         return loop(count, lambda b: made.factor(first + b, w))
 
-    return Work(on_workers(outer, worker), made.scratch, "orthogonal factors")
+    return KernelBody(on_workers(outer, worker), made.scratch, "orthogonal factors")
 
 
 class _Factors:

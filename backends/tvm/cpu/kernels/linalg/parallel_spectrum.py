@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tracejit.backends.tvm.codegen.work import Work
+from tracejit.backends.tvm.codegen.work import KernelBody
 from tracejit.backends.tvm.cpu.kernels.linalg.bidiagonal import Bidiagonal
 from tracejit.backends.tvm.cpu.kernels.linalg.bisection import (
     Bisection,
@@ -54,7 +54,7 @@ def values(
     take: Take,
     put: Put,
     machine: Machine,
-) -> Work:
+) -> KernelBody:
     """Values of each matrix that ``take(b, copy)`` copies into the zero-initialised memory of
     ``reduced``.
 
@@ -66,7 +66,7 @@ def values(
         first, count = share(w, batch, threads[0])
         return loop(count, lambda b: seq(take(first + b, w), made.find(first + b, w, put)))
 
-    return Work(on_workers(threads[0], worker), made.scratch)
+    return KernelBody(on_workers(threads[0], worker), made.scratch)
 
 
 class _Values:

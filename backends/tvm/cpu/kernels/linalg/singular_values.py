@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tracejit.backends.tvm.codegen.work import Work
+from tracejit.backends.tvm.codegen.work import KernelBody
 from tracejit.backends.tvm.cpu.kernels.linalg.batched_rotations import LARGEST, group
 from tracejit.backends.tvm.cpu.kernels.linalg.bidiagonal import Bidiagonal
 from tracejit.backends.tvm.cpu.kernels.linalg.one_sided_jacobi import singular_values_in_lanes
@@ -38,7 +38,7 @@ class Rectangular:
     store_right: Store | None = None
 
 
-def singular_values(problem: Rectangular, machine: Machine) -> Work:
+def singular_values(problem: Rectangular, machine: Machine) -> KernelBody:
     """Descending; the error is relative to the greatest element of the matrix."""
     is_tall = problem.rows >= problem.columns
     rows, columns = max(problem.rows, problem.columns), min(problem.rows, problem.columns)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from tracejit.backends.tvm.codegen.work import Work
+from tracejit.backends.tvm.codegen.work import KernelBody
 from tracejit.backends.tvm.cpu.kernels.linalg.bidiagonal import Bidiagonal
 from tracejit.backends.tvm.cpu.kernels.linalg.implicit_sweeps import (
     LEAST,
@@ -48,7 +48,7 @@ def singular_vectors(
     put_left: Store,
     put_right: Store,
     machine: Machine,
-) -> Work:
+) -> KernelBody:
     """``take(reduced, b, copy)`` copies matrix b, not wider than it is high, into memory.
 
     ``put_value(b, i, value)`` receives the singular values, descending, ``put_left(b, i, j,
@@ -69,7 +69,7 @@ def singular_vectors(
             ),
         )
 
-    return Work(on_workers(outer, worker), made.scratch, "singular vectors by QR")
+    return KernelBody(on_workers(outer, worker), made.scratch, "singular vectors by QR")
 
 
 class _Vectors(Sweeps):

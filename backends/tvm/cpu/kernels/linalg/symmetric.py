@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tracejit.backends.tvm.codegen.work import Work
+from tracejit.backends.tvm.codegen.work import KernelBody
 from tracejit.backends.tvm.cpu.kernels.linalg.batched_rotations import LARGEST, group
 from tracejit.backends.tvm.cpu.kernels.linalg.eigenvectors import eigenvectors
 from tracejit.backends.tvm.cpu.kernels.linalg.jacobi import eigenvalues_in_lanes
@@ -43,7 +43,7 @@ def vectors_suit(problem: Symmetric, machine: Machine) -> bool:
     return size <= LARGEST and groups * 75 * size**3 <= 20_000 + batch * 400 * size**2
 
 
-def symmetric_eigenvalues(problem: Symmetric, machine: Machine) -> Work:
+def symmetric_eigenvalues(problem: Symmetric, machine: Machine) -> KernelBody:
     """Ascending; the error is relative to the greatest element of the matrix.
 
     Vectors are computed only if `vectors_suit`.

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tracejit.backends.tvm.codegen.work import Work
+from tracejit.backends.tvm.codegen.work import KernelBody
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Arithmetic, Parts, Value
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.cpu.kernels.tile import vector
@@ -68,7 +68,7 @@ class Systems:
         return Arithmetic(self.dtype, self.pair)
 
 
-def triangular_systems(systems: Systems, machine: Machine) -> Work:
+def triangular_systems(systems: Systems, machine: Machine) -> KernelBody:
     """Forward substitution."""
     solver = _OneByOne if systems.columns <= _FEW else _Together
     products = systems.arithmetic.parts**2
@@ -76,7 +76,7 @@ def triangular_systems(systems: Systems, machine: Machine) -> Work:
     workers = workers_for(systems.batch, cost, machine)
     made = solver(systems, machine, workers)
     statement = for_each_matrix(systems.batch, workers, made.solve)
-    return Work(statement, made.scratch, "triangular systems")
+    return KernelBody(statement, made.scratch, "triangular systems")
 
 
 def workers_for(batch: int, cost: int, machine: Machine) -> int:
@@ -277,7 +277,7 @@ class Factors:
         return Arithmetic(self.dtype, self.pair)
 
 
-def cholesky_factors(factors: Factors, machine: Machine) -> Work:
+def cholesky_factors(factors: Factors, machine: Machine) -> KernelBody:
     """Right-looking Cholesky: subtracts multiples of each row of the factor from all later rows."""
     n, dtype, arithmetic = factors.size, factors.dtype, factors.arithmetic
     lanes = machine.lanes(dtype, n)
@@ -376,4 +376,4 @@ def cholesky_factors(factors: Factors, machine: Machine) -> Work:
             loop(n, lambda i: give(b, worker, i)),
         )
 
-    return Work(for_each_matrix(factors.batch, workers, factor), (rows,), "Cholesky factors")
+    return KernelBody(for_each_matrix(factors.batch, workers, factor), (rows,), "Cholesky factors")

@@ -37,7 +37,7 @@ _BETTER: dict[Op, Callable[[Value, Value], Value]] = {
     MIN: lambda a, b: select(a < b, a, b),
 }
 # Combines loaded vectors with as many accumulators, and with what was seen of all.
-Step = Callable[
+CombineVectors = Callable[
     [Sequence[Value], Sequence[Value], Sequence[Value]], tuple[list[Value], list[Value]]
 ]
 _RANKS = {MAX: (rank_for_maximum, maximum_of_rank), MIN: (rank_for_minimum, minimum_of_rank)}
@@ -174,7 +174,7 @@ class RowProcedure(Procedure):
         size: int,
         into: Sequence[Value],
         seen: Sequence[Value],
-        step: Step,
+        step: CombineVectors,
     ) -> tuple[list[Value], list[Value]]:
         """Combine the numbers from ``begin`` to ``end``, ``size`` at a time, by ``step``."""
         known = begin[0] != "%" and end[0] != "%"

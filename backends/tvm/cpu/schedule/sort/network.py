@@ -35,14 +35,14 @@ class Exchange:
     greater: int
 
 
-Step = Shuffle | Exchange
+NetworkStep = Shuffle | Exchange
 
 
 @dataclass(frozen=True)
 class Network:
     """The steps of a sort, and the block of the result that each register finally holds."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[NetworkStep, ...]
     order: tuple[int, ...]
 
 
@@ -66,7 +66,7 @@ class _Network:
         self.places = [
             [lane * registers + register for lane in range(lanes)] for register in range(registers)
         ]
-        self.steps: list[Step] = []
+        self.steps: list[NetworkStep] = []
         levels = (registers * lanes).bit_length() - 1
         turns = registers.bit_length() - 1
         # Maps each bit of a register's number to a bit of an element's number.
