@@ -680,3 +680,23 @@ def test_raise_on_a_traced_condition(function: Any, check: bool) -> None:
                 jitted(x)
         else:
             assert jitted(x) == right
+
+
+def squares_above(x: Any) -> Any:
+    total = 0.0
+    for value in x:
+        if value > 0:
+            total = total + value * value
+    return total
+
+
+def test_transformed_functions() -> None:
+    """``autograph=True`` reaches through grad, vmap and their like."""
+    x = np.array([1.0, -2.0, 3.0])
+    np.testing.assert_allclose(tj.jit(tj.grad(squares_above), autograph=True)(x), [2.0, 0.0, 6.0])
+    value, slope = tj.jit(tj.value_and_grad(squares_above), autograph=True)(x)
+    np.testing.assert_allclose((value, *slope), [10.0, 2.0, 0.0, 6.0])
+    curvature = tj.jit(tj.vmap(tj.hessian(squares_above)), autograph=True)(x[None])
+    np.testing.assert_allclose(curvature[0], np.diag([2.0, 0.0, 2.0]))
+    outer = tj.jit(tj.checkpoint(tj.grad(squares_above)), autograph=True)
+    np.testing.assert_allclose(outer(x), [2.0, 0.0, 6.0])

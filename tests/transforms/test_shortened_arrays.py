@@ -391,5 +391,41 @@ def test_a_second_name_that_is_written_to() -> None:
         return x.sum(), y.sum()
 
     for function in (in_branch, in_loop):
-        with pytest.raises(ConcretizationError, match=r"copy it.* = .\.copy\(\)"):
+        with pytest.raises(ConcretizationError, match=r"copy (it|the array).* = .\.copy\(\)"):
             tj.jit(function, autograph=True)(np.linspace(0, 1, 5), 2.0)
+
+
+def test_whole_arrays_take_the_place_of_shortened_ones() -> None:
+    def product(z: Any, n: int) -> Any:
+        w = z[z > 2]
+        for _ in range(n):
+            w = z * 2
+        return w.sum(), w.max()
+
+    def beside(z: Any, n: int) -> Any:
+        w = z[z > 2]
+        for _ in range(n):
+            w = z
+            z = z + 1
+        return w.sum() + z.sum()
+
+    def copied(z: Any, n: int) -> Any:
+        w, i = z[z > 2], 0
+        while i < n:
+            w = z.copy()
+            i += 1
+        return w.mean()
+
+    for function in (product, beside, copied):
+        jitted = tj.jit(function, autograph=True)
+        for n in (0, 1, 3):
+            np.testing.assert_allclose(jitted(np.arange(6.0), n), function(np.arange(6.0), n))
+
+    def renamed(z: Any, n: int) -> Any:
+        w = z[z > 2]
+        for _ in range(n):
+            w = z
+        return w.sum()
+
+    with pytest.raises(ConcretizationError, match=r"takes the place of one.* w = x\.copy\(\)"):
+        tj.jit(renamed, autograph=True)(np.arange(6.0), 2)

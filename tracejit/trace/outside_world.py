@@ -39,7 +39,7 @@ class FrozenValueWarning(UserWarning):
 
 
 class _Calls(threading.local):
-    """The names of what was called while this thread traced, in order."""
+    """The names of the functions that were called while this thread traced, in order."""
 
     def __init__(self) -> None:
         self.names: list[str] = []

@@ -8,12 +8,13 @@ import inspect
 import random
 from collections.abc import Callable
 from contextlib import suppress
-from types import CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from tracejit.errors import ArgumentError, ConcretizationError, UnsupportedError
+from tracejit.sources import is_internal
 from tracejit.trace.context import current_trace
 from tracejit.trace.recording import copied, is_users
 from tracejit.trace.table import find
@@ -62,6 +63,8 @@ def autograph(function: Callable[P, R]) -> Callable[P, R]:
         if isinstance(method, FunctionType):
             return MethodType(autograph(method), function)
         raise ArgumentError(f"autograph: takes a Python function, not a {type(function).__name__}")
+    if is_internal(function.__code__):
+        return _transformed(function)
     made: Callable[P, R] | None = convert(function)
     if made is None:
         raise UnsupportedError(
@@ -69,6 +72,31 @@ def autograph(function: Callable[P, R]) -> Callable[P, R]:
             f"file, one lambda to a line"
         )
     return made
+
+
+def _transformed(function: FunctionType) -> Any:
+    """What ``grad(f)``, ``vmap(f)`` and their like have made, of the rewritten f.
+
+    grad(vmap(f)) -> grad(vmap(autograph(f)))
+    """
+    cells = tuple(_rewritten_cell(cell) for cell in function.__closure__ or ())
+    made = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, cells
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__dict__.update(function.__dict__)
+    return made
+
+
+def _rewritten_cell(cell: CellType) -> CellType:
+    try:
+        value = cell.cell_contents
+    except ValueError:  # not assigned yet
+        return cell
+    if type(value) is FunctionType and is_internal(value.__code__):
+        return CellType(_transformed(value))
+    made = called(value)
+    return cell if made is value else CellType(made)
 
 
 def keeps_to_itself(function: Callable[..., Any]) -> bool:

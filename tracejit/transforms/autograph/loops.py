@@ -69,6 +69,7 @@ from tracejit.transforms.autograph.values import (
     is_unknown,
     lose_masked,
     masked_in,
+    of_unknown_size,
     require_equal_keys,
     require_one_name,
     require_own_masked,
@@ -91,8 +92,8 @@ class ShortenedError(ConcretizationError):
 
     def __init__(self, statement: str, name: str) -> None:
         super().__init__(
-            f"{statement}: the variable {name} is an array of known size before a step, and of a "
-            f"size that depends on a mask after it"
+            f"{statement}: the variable {name} is an array of one size before a step, and of "
+            f"another one after it, where one of them depends on a mask"
         )
 
 
@@ -202,7 +203,7 @@ class _Loop:
             if is_optional(start) and not is_missing_from(value, start.value)
         }
         left = [
-            conformed(value, start) if number in self.carried else value
+            of_unknown_size(conformed(value, start), start) if number in self.carried else value
             for number, (value, start) in enumerate(zip(ends, self.before, strict=True))
         ]
         self._require_masks(left)

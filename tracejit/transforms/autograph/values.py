@@ -479,6 +479,18 @@ def _as_masked(name: str, value: Any, like: Masked) -> Masked:
     return Masked(value, Leaf(None, Abstract(mask.array_shape), mask), like.axis)
 
 
+def of_unknown_size(value: Any, like: Any) -> Any:
+    """A traced array after a step as elements of which a mask selects all, where ``like``, before
+    it, are some that a mask selects."""
+    if not isinstance(like, Masked) or not isinstance(value, Tracer):
+        return value
+    sizes = like.mask.array_shape.dimensions
+    rank = len(sizes)
+    if value.shape[like.axis : like.axis + rank] != tuple(sizes):
+        return value
+    return Masked(value, lift(full(Shape(ElementType.PRED, sizes), True), False), like.axis)
+
+
 def _is_one_mask(one: Leaf, other: Leaf) -> bool:
     if one.instruction is None or other.instruction is None:
         return False
@@ -519,7 +531,8 @@ def require_own_masked(
             if id(one) in seen or copies.get(id(one), number) != number or is_twice or is_outer:
                 raise ConcretizationError(
                     f"{statement}: {names[number]} is a second name of an array that a mask has "
-                    f"shortened; copy it: {names[number]} = {names[number]}.copy()"
+                    f"shortened, or takes the place of one; copy the array where it gets that "
+                    f"name, {names[number]} = x.copy()"
                 )
             seen.add(id(one))
         pairs = zip(masked_in([before[number]]), masked_in([entered[number]]), strict=True)
