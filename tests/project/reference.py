@@ -10,7 +10,7 @@ import doctest
 import importlib
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,14 @@ MODULES = {
     "tracejit.scipy.special": "tj.scipy.special",
 }
 """The modules whose functions have an example each, and how a user writes them."""
+
+DESCRIBED = {
+    "tracejit.custom_ops": "tj.custom_ops",
+    "tracejit.ffi": "tj.ffi",
+    "tracejit.sharding": "tj.sharding",
+    "tracejit.cuda": "tj.cuda",
+}
+"""Modules with a page of their functions and classes, whose examples are on other pages."""
 
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -60,8 +68,8 @@ class Name(NamedTuple):
         return inspect.getdoc(self.value) or ""
 
 
-def public_names() -> Iterator[Name]:
-    for module, written in MODULES.items():
+def public_names(modules: Mapping[str, str] = MODULES) -> Iterator[Name]:
+    for module, written in modules.items():
         loaded = importlib.import_module(module)
         for name in sorted(loaded.__all__):
             yield Name(written, name, getattr(loaded, name))
@@ -84,13 +92,16 @@ def failures_of(name: Name) -> str:
 
 def page(module: str) -> str:
     """The page of one module: each public name with its signature and docstring."""
-    names = [name for name in public_names() if name.module == module]
-    ours = [name for name in names if name.is_our_own]
+    names = [name for name in public_names(MODULES | DESCRIBED) if name.module == module]
+    has_classes = module in DESCRIBED.values()
+    ours = [n for n in names if n.is_our_own or (has_classes and inspect.isclass(n.value))]
     others = [f"`{name.name}`" for name in names if not name.is_our_own]
     lines = [f"# {module}", "", _INTRODUCTIONS[module], ""]
     for name in ours:
         lines += [f"## {name.name}", "", "```python", _signature(name), "```", ""]
         lines += [*_as_markdown(name.documentation), ""]
+        if inspect.isclass(name.value):
+            lines += _methods(name)
     if others:
         lines += ["## Other names", "", "Types, constants and modules: " + ", ".join(others) + "."]
     return "\n".join(lines).rstrip() + "\n"
@@ -109,8 +120,31 @@ _INTRODUCTIONS = {
     "tj.nn": "Activations, layers and losses, as pure functions.",
     "tj.optim": "Optimisers as pairs of pure functions, as Optax has them.",
     "tj.random": "Random numbers from keys, with JAX's bits.",
+    "tj.custom_ops": (
+        "Operations of your own: `from tracejit.custom_ops import register_op`. The guide is "
+        "[Operations of your own](../custom_operations.md)."
+    ),
+    "tj.ffi": (
+        "Functions of compiled libraries, by XLA's FFI. The guide is "
+        "[Native functions](../native_functions.md)."
+    ),
+    "tj.sharding": "Arrays on several devices. The guide is [Several devices](../distributed.md).",
+    "tj.cuda": "NVIDIA GPUs. The guide is [NVIDIA GPUs](../gpu.md).",
     "tj.scipy.special": "SciPy's special functions. Calls of `scipy.special` itself are recorded.",
 }
+
+
+def _methods(name: Name) -> Iterator[str]:
+    """The public methods and properties of a class that say what they are."""
+    for method, value in vars(name.value).items():
+        found = Name(f"{name}", method, getattr(name.value, method))
+        own = isinstance(value, property) or inspect.isfunction(value)
+        if method.startswith("_") or not own or not found.documentation:
+            continue
+        written = str(found) if isinstance(value, property) else _signature(found)
+        yield from ["```python", written, "```", "", *_as_markdown(found.documentation), ""]
+
+
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
@@ -143,7 +177,7 @@ def _as_markdown(documentation: str) -> Iterator[str]:
 
 
 def main() -> None:
-    for module in MODULES.values():
+    for module in (MODULES | DESCRIBED).values():
         (PAGES / f"{module}.md").write_text(page(module), encoding="utf-8")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.project import checkout
-from tests.project.reference import MODULES, PAGES, page
+from tests.project.reference import DESCRIBED, MODULES, PAGES, page
 
 DOCS = checkout.ROOT / "docs"
 
@@ -36,7 +36,7 @@ def test_every_page_is_in_the_navigation() -> None:
     assert sorted(listed) == sorted(p.relative_to(DOCS).as_posix() for p in DOCS.rglob("*.md"))
 
 
-@pytest.mark.parametrize("module", MODULES.values())
+@pytest.mark.parametrize("module", (MODULES | DESCRIBED).values())
 def test_the_reference_is_what_the_code_says(module: str) -> None:
     written = (PAGES / f"{module}.md").read_text(encoding="utf-8")
     assert written == page(module), "python -m tests.project.reference writes it anew"

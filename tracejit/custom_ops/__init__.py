@@ -38,6 +38,7 @@ from tracejit.custom_ops.registry import (
     register_op,
     unregister_op,
 )
+from tracejit.custom_ops.sessions import Session, current_session
 from tracejit.custom_ops.shape_inference import (
     InferenceContext,
     merged_shape,
@@ -60,8 +61,10 @@ __all__ = [
     "OpKernelConstruction",
     "OpKernelContext",
     "Operation",
+    "Session",
     "batching",
     "compatibility",
+    "current_session",
     "define_op",
     "get_op",
     "gradient",
