@@ -29,7 +29,8 @@ class DeviceAddress:
 class Launch:
     """A kernel on ``blocks`` times ``threads`` threads, its arguments the addresses of places.
 
-    ``source`` is the user's line, where it is known.
+    ``source`` is the user's line, where it is known; ``kernel`` the program's kernel that it is
+    a part of.
     """
 
     function: str
@@ -38,6 +39,7 @@ class Launch:
     threads: int
     shared_bytes: int
     source: str = ""
+    kernel: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class HostCall:
     text: str
     arguments: Sequence[DeviceAddress]
     source: str = ""
+    kernel: str = ""
 
 
 @dataclass(frozen=True)
@@ -124,9 +127,16 @@ class LaunchPlan:
 def _described(node: Node) -> list[Any]:
     if isinstance(node, Launch):
         sizes = node.blocks, node.threads, node.shared_bytes
-        return ["launch", node.function, [*map(_words, node.arguments)], *sizes, node.source]
+        return [
+            "launch",
+            node.function,
+            [*map(_words, node.arguments)],
+            *sizes,
+            node.source,
+            node.kernel,
+        ]
     if isinstance(node, HostCall):
-        return ["host", node.text, [*map(_words, node.arguments)], node.source]
+        return ["host", node.text, [*map(_words, node.arguments)], node.source, node.kernel]
     if isinstance(node, Repeat):
         condition, body = ([*map(_described, nodes)] for nodes in (node.condition, node.body))
         return ["repeat", condition, _words(node.predicate), body]
@@ -136,12 +146,13 @@ def _described(node: Node) -> list[Any]:
 def _node(given: Sequence[Any]) -> Node:
     kind, *rest = given
     if kind == "launch":
-        function, arguments, blocks, threads, shared, source = rest
+        function, arguments, blocks, threads, shared, source, kernel = rest
         places = [*map(_place, arguments)]
-        return Launch(str(function), places, int(blocks), int(threads), int(shared), str(source))
+        sizes = int(blocks), int(threads), int(shared)
+        return Launch(str(function), places, *sizes, str(source), str(kernel))
     if kind == "host":
-        text, arguments, source = rest
-        return HostCall(str(text), [*map(_place, arguments)], str(source))
+        text, arguments, source, kernel = rest
+        return HostCall(str(text), [*map(_place, arguments)], str(source), str(kernel))
     if kind == "repeat":
         condition, predicate, body = rest
         return Repeat([*map(_node, condition)], _place(predicate), [*map(_node, body)])

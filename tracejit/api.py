@@ -386,7 +386,8 @@ def _compiler(module: Module, target: Target, check: bool) -> hooks.Executable:
     if not check:
         return executable(module, target)
     _require_one_device(module, "check=True")
-    checked: hooks.Executable = load("tracejit.transforms.checked").Checked(module)
+    name = "CheckedOnDevice" if target.is_cuda else "Checked"
+    checked: hooks.Executable = getattr(load("tracejit.transforms.checked"), name)(module)
     return checked
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -44,6 +45,8 @@ from tracejit.runtime.cuda_graphs import Graphs
 from tracejit.runtime.executable import Executable, conformed
 from tracejit.shapes import Shape
 
+Watch = Callable[[Launch | HostCall, Stream], AbstractContextManager[None]]
+"""What is entered before a launch, or a call of the host, is queued, and left afterwards."""
 _DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _DEFAULT_SHARED = 48 << 10
 
@@ -113,6 +116,14 @@ class CudaExecutable(Executable):
         arrays = [_conformed(argument, spec, number, device) for number, (argument, spec) in pairs]
         return self._launched(arrays, device)
 
+    def run_watched(self, arguments: Sequence[object], watch: Watch) -> None:
+        """The same, each launch and call of the host watched; nothing is donated."""
+        given = [np.asarray(a) if n in self.donated else a for n, a in enumerate(arguments)]
+        device = self._device(given)
+        pairs = enumerate(zip(given, self.inputs, strict=True))
+        arrays = [_conformed(argument, spec, number, device) for number, (argument, spec) in pairs]
+        self._launched(arrays, device, watch)
+
     def _run_device_arrays(self, arguments: Sequence[object]) -> list[Any] | None:
         """`run`: outputs, or None unless every argument is a fitting array on one device."""
         device = None
@@ -141,7 +152,9 @@ class CudaExecutable(Executable):
                 self._loaded[device.number] = found
             return found
 
-    def _launched(self, arguments: Sequence[DeviceArray], device: Device) -> list[Any]:
+    def _launched(
+        self, arguments: Sequence[DeviceArray], device: Device, watch: Watch | None = None
+    ) -> list[Any]:
         loaded = self._on(device)
         inputs = [argument.address for argument in arguments]
         outputs = [self._output(n, spec, arguments, device) for n, spec in enumerate(self.outputs)]
@@ -153,12 +166,13 @@ class CudaExecutable(Executable):
         }
 
         def queue(call: Driver, on: Stream, workspace: Memory) -> None:
-            run = _Run(device, loaded.functions, {**bases, WORKSPACE: [workspace.address]}, on)
+            memory = {**bases, WORKSPACE: [workspace.address]}
+            run = _Run(device, loaded.functions, memory, on, watch)
             run.nodes(call, self.plan.nodes)
 
         with device.context() as call:
             graph = None
-            if self.plan.is_static:
+            if self.plan.is_static and watch is None:
                 key = (stream.handle, *inputs, *bases[OUTPUT])
                 graph = loaded.graphs.found(
                     call, key, self._workspace(device), partial(queue, call)
@@ -194,18 +208,20 @@ class _Run:
         functions: Mapping[str, int],
         bases: Mapping[str, Sequence[int]],
         stream: Stream,
+        watch: Watch | None,
     ) -> None:
         self._device = device
+        self._watch = watch
         self._functions = functions
         self._bases = bases
         self._stream = stream
 
     def nodes(self, call: Driver, nodes: Sequence[Node]) -> None:
         for node in nodes:
-            if isinstance(node, Launch):
-                self._launch(call, node)
-            elif isinstance(node, HostCall):
-                self._call_host(node)
+            if isinstance(node, Launch | HostCall):
+                watched = nullcontext() if self._watch is None else self._watch(node, self._stream)
+                with watched:
+                    self._do(call, node)
             elif isinstance(node, Repeat):
                 self.nodes(call, node.condition)
                 while self._number(node.predicate, np.uint8):
@@ -224,6 +240,12 @@ class _Run:
         made: np.ndarray = np.empty(1, dtype)
         copy_out(self._device, self._address(place), made)
         return int(made[0])
+
+    def _do(self, call: Driver, node: Launch | HostCall) -> None:
+        if isinstance(node, Launch):
+            self._launch(call, node)
+        else:
+            self._call_host(node)
 
     def _call_host(self, node: HostCall) -> None:
         """Copies the operands here, when they are computed, and the results there."""

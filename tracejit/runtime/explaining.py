@@ -134,7 +134,7 @@ def explain(executable: object, arguments: Sequence[Any] | None = None) -> Repor
 
     The program runs some tens of times then, and what it does outside (random streams, callbacks)
     happens as often. Raises `ArgumentError` for arguments that do not fit, `UnsupportedError` where
-    kernels cannot be timed because there was no linker.
+    the CPU's kernels cannot be timed because there was no linker.
     """
     if not isinstance(executable, Executable):
         raise UnsupportedError("explain: with check=True nothing is compiled; leave it out")
@@ -143,12 +143,12 @@ def explain(executable: object, arguments: Sequence[Any] | None = None) -> Repor
         raise UnsupportedError("explain: this program was compiled without an explanation")
     told = Explanation.from_json(artifact.explanation)
     device = _CudaDevice(artifact.processor, artifact.plan) if artifact.plan else None
-    if device is not None and arguments is not None:
-        raise UnsupportedError("explain: kernels of CUDA devices cannot be timed yet")
     limits = machine_limits() if device is None else device.limits
-    timing = None if arguments is None else timed(executable, told, arguments)
+    # What works on devices is imported by programs for them.
+    measured = timed if device is None else load("tracejit.runtime.cuda_timing").timed_on_device
+    timing = None if arguments is None else measured(executable, told, arguments)
     bounds = [_bound(facts, limits) for facts in told.kernels]
-    if timing is not None and _is_beyond(timing, bounds):
+    if timing is not None and device is None and _is_beyond(timing, bounds):
         limits = limits_measured_again(limits)
         bounds = [_bound(facts, limits) for facts in told.kernels]
     if timing is not None:

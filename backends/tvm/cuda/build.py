@@ -226,7 +226,8 @@ class _Plan:
         host_call = self._source.host_calls.get(call.kernel)
         if host_call is not None:
             arguments = [_place(call.arguments[number]) for number in host_call.parameters]
-            return [PlannedHostCall(host_call.text, arguments, str(kernel.stats.source or ""))]
+            source = str(kernel.stats.source or "")
+            return [PlannedHostCall(host_call.text, arguments, source, kernel.name)]
         places = dict(self._own)
         for buffer, argument in zip(kernel.parameters, call.arguments, strict=True):
             places[hash(buffer)] = _place(argument)
@@ -238,6 +239,7 @@ class _Plan:
                 part.threads,
                 part.shared_bytes,
                 str(kernel.stats.source or ""),
+                kernel.name,
             )
             for name, part in self._source.launched[call.kernel]
         ]

@@ -1,8 +1,8 @@
 """Breaks Fourier transforms into matrix products, for targets without kernels of their own.
 
-Every prime factor of a length is one product with a small matrix (J. W. Cooley and J. W. Tukey,
-1965); lengths with a large prime are a convolution (see `bluestein`). Before: FFT c64[8,12]. After:
-DotGeneral with c64[3,3], Mul by the twiddle factors, and twice DotGeneral with c64[2,2].
+A length is split into factors up to 16, each one product with a small matrix (J. W. Cooley and
+J. W. Tukey, 1965); lengths with a large prime are a convolution (see `bluestein`). Before: FFT
+c64[8,48]. After: DotGeneral with c64[16,16], Mul by the twiddle factors, DotGeneral with c64[3,3].
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from tracejit.graph import Instruction
 from tracejit.ops.elementwise import complex as complex_
 from tracejit.ops.elementwise_unary import conj, real
 from tracejit.ops.layout import concatenate, full_like, rev, slice_in_dim, transpose
+
+WIDEST = 16
+"""A product of so many numbers reads and writes as much as one of two, and takes four's place."""
 
 
 def by_products(instruction: Instruction) -> Instruction | None:
@@ -64,8 +67,8 @@ def _rows(value: Instruction, inverse: bool) -> Instruction | None:
 def _smooth(value: Instruction, inverse: bool) -> Instruction:
     """The same, of a length without large prime factors."""
     length, axis = value.array_shape.dimensions[-1], value.array_shape.rank - 1
-    prime = greatest_prime(length)
-    if prime == length:
+    factor = _factor(length)
+    if factor == length:
         return by_sums(value, inverse)
 
     def rest(part: Instruction) -> Instruction:
@@ -73,4 +76,10 @@ def _smooth(value: Instruction, inverse: bool) -> Instruction:
         order[axis], order[-1] = order[-1], axis
         return transpose(_smooth(transpose(part, order), inverse), order)
 
-    return by_parts(value, inverse, prime, rest)
+    return by_parts(value, inverse, factor, rest)
+
+
+def _factor(length: int) -> int:
+    """The length of one product: the greatest factor up to `WIDEST`, or the greatest prime."""
+    fitting = (n for n in range(WIDEST, 1, -1) if length % n == 0)
+    return max(next(fitting, 1), greatest_prime(length))
