@@ -1,4 +1,4 @@
-"""The emitter: builds TIR for elements of instructions."""
+"""The emitter: builds TIR for elements of instructions, while a kernel is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare, on register values."""
+"""Element rule of Compare: TIR for one comparison of register values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elementwise ops of one operand, on register values."""
+"""Element rules of elementwise ops with one operand: TIR for one register value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gather, whose starts are clamped, and IndexVector."""
+"""Element rules of Gather, whose starts are clamped, and IndexVector: TIR for one load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""erf."""
+"""The vector formula of erf."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""erf_inv."""
+"""The vector formula of erf_inv."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""asin, acos, atan and atan2."""
+"""Vector formulas of asin, acos, atan and atan2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sqrt, rsqrt and cbrt."""
+"""Vector formulas of sqrt, rsqrt and cbrt."""
 
 from __future__ import annotations
 

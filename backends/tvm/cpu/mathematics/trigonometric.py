@@ -1,4 +1,4 @@
-"""sin, cos and tan.
+"""Vector formulas of sin, cos and tan.
 
 An angle is reduced to ``n pi/2 + r`` with |r| <= pi/4: by fused multiply-adds with pi/2 in three
 parts where it is not large, otherwise by a product with the bits of 2/pi that matter.

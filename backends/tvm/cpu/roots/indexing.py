@@ -1,4 +1,4 @@
-"""Scatter: copy, then combine updates."""
+"""Lowers Scatter: a copy of the operand, then updates combined into it."""
 
 from __future__ import annotations
 

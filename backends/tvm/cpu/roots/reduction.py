@@ -1,4 +1,4 @@
-"""Reduce, Sort and TopK."""
+"""Lowers Reduce, Sort and TopK: calls their schedules in `cpu.schedule`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ReduceWindow and SelectAndScatter."""
+"""Lowers ReduceWindow and SelectAndScatter: calls their schedules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The procedures of a vectorised quicksort.
+"""The LLVM procedures of a vectorised quicksort: partition, base case, recursion.
 
     division(plan)      # partitions elements by the first pivot, converting them to keys
     sorted_part(plan)   # sorts keys
