@@ -63,9 +63,8 @@ def autograph(function: Callable[P, R]) -> Callable[P, R]:
         if isinstance(method, FunctionType):
             return MethodType(autograph(method), function)
         raise ArgumentError(f"autograph: takes a Python function, not a {type(function).__name__}")
-    if is_internal(function.__code__):
-        return _transformed(function)
-    made: Callable[P, R] | None = convert(function)
+    is_made_here = is_internal(function.__code__)
+    made: Callable[P, R] | None = (_transformed if is_made_here else convert)(function)
     if made is None:
         raise UnsupportedError(
             f"autograph: the source of {function.__qualname__} cannot be read; define it in a "
