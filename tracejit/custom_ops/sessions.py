@@ -12,7 +12,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from typing import Any, Self
+from typing import Any
+
+from typing_extensions import Self
 
 from tracejit.errors import ArgumentError
 
