@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
+import tracejit as tj
 from tests.backends_tvm.compiled import check, computation
+from tests.lowered import lower
 from tracejit import ops
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.graph import Instruction
 from tracejit.shapes import ElementType, Shape
 
@@ -54,3 +59,15 @@ def test_places_of_extremes(kind: ElementType, index: ElementType, sizes: tuple[
         return ops.tuple_([*found, *whole])
 
     check(computation(build, Shape(kind, x.shape)), [x])
+
+
+def test_phases_of_cheap_elements_have_several_accumulators() -> None:
+    """Sums within a normalisation do not wait for one another, however much the rest costs."""
+
+    def normalise(x: np.ndarray) -> np.ndarray:
+        centred = x - x.mean(axis=1, keepdims=True)
+        return centred / np.sqrt((centred * centred).mean(axis=1, keepdims=True) + 1e-5)
+
+    module = tj.jit(normalise).lower(np.zeros((64, 1024), np.float32)).module
+    (kernel,) = lower(module.entry, Machine(32, 1)).kernels
+    assert len({*re.findall(r"\bacc_\d+", str(kernel.body))}) >= 8

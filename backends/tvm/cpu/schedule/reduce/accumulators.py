@@ -135,6 +135,11 @@ class Sweep(ABC):
         self.combiners = [Combiner(part, count, machine_of(frame)) for part in reducer.parts]
         self.may_repeat = all(may_repeat(part.combine) for part in reducer.parts)
 
+    @property
+    def cost(self) -> int:
+        """The cost of an element."""
+        return self.frame.cost
+
     @abstractmethod
     def emitter(self, lanes: int = 1, lane: Expr | None = None) -> Emitter:
         """An emitter for ``lanes`` adjacent elements at the current positions."""
@@ -373,7 +378,7 @@ class Sweep(ABC):
 
     def group(self, extent: int, lanes: int) -> int:
         """The number of accumulator vectors along a row of ``extent`` for each Reduce."""
-        waits = self.frame.cost <= CHEAP and any(c.waits(extent) for c in self.combiners)
+        waits = self.cost <= CHEAP and any(c.waits(extent) for c in self.combiners)
         most = max(GROUP // len(self.combiners), 1)
         pick = most if waits and extent >= 2 * most * lanes else 1
         others = [n for n in (1, 2, GROUP, 2 * GROUP) if extent >= 2 * n * lanes]

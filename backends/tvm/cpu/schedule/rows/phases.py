@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from tracejit.backends.tvm.analysis.cost_model import cost_of
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.loop_nest import Axis
 from tracejit.backends.tvm.cpu.schedule.lanes import as_index, side_by_side
 from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Reducer, Sweep
 from tracejit.backends.tvm.cpu.schedule.reduce.combining import ReduceSpec
-from tracejit.backends.tvm.fusion.kernel import Fusion
+from tracejit.backends.tvm.fusion.kernel import Fusion, backward_slice
 from tracejit.backends.tvm.fusion.row_buffers import RowEmitter
 from tracejit.backends.tvm.fusion.row_phases import RowPhases
 from tracejit.backends.tvm.ir.affine import Index
@@ -71,6 +72,14 @@ class PhaseSweep(Sweep):
         super().__init__(owner.frame, reducer, owner.row_space, owner.inner_space, owner.positions)
         self.owner = owner
         self.phase = phase
+
+    @property
+    def cost(self) -> int:
+        """The cost of an element of this phase, not of the whole kernel."""
+        known = self.owner.known[id(self.phase)]
+        terms = [operand for anchor in self.phase.anchors for operand in anchor.operands]
+        made = backward_slice(terms, known.__contains__)
+        return 1 + sum(cost_of(i) for i in made if i not in known)
 
     def emitter(self, lanes: int = 1, lane: Expr | None = None) -> Emitter:
         return self.owner.emitter(self.phase, lanes, lane)
