@@ -33,19 +33,24 @@ MODULES = (
     "numpy.fft",
     "numpy.linalg",
     "ops",
+    "profiler",
     "random",
+    "scipy.cluster.vq",
     "scipy.fft",
     "scipy.integrate",
     "scipy.interpolate",
     "scipy.linalg",
     "scipy.ndimage",
+    "scipy.optimize",
     "scipy.signal",
     "scipy.special",
     "scipy.stats",
+    "sharding",
     "tree",
     "tree_util",
+    "typing",
 )
-"""JAX's modules that there are here, too."""
+"""JAX's documented modules; those under ``jax.experimental`` come and go, and are not followed."""
 
 DEVICES = "`devices` lists threads, ranks of MPI or CUDA devices; a mesh chooses among them"
 SEVERAL = "`shard_map` and `tracejit.distributed` do this, with a mesh that is passed to them"
@@ -146,7 +151,14 @@ ABSENT: Mapping[str, Mapping[str, str]] = {
     },
     "scipy.signal": {"csd detrend istft stft welch": LATER},
     "scipy.special": {"*": LATER},
+    "scipy.cluster.vq": {"*": LATER},
+    "scipy.optimize": {
+        "*": "use `tracejit.optim`, or give `value_and_grad` to SciPy's own `minimize`"
+    },
     "scipy.stats": {"*": LATER},
+    "sharding": {"*": "`tracejit` itself has meshes and shardings, without a module of their own"},
+    "profiler": {"*": "use `explain(measure=True)` of a compiled function"},
+    "typing": {"*": "write `numpy.typing.ArrayLike` and `DTypeLike`"},
     "tree": {"static": LATER},
     "tree_util": {
         "KeyEntry": "a protocol for JAX's own type checks",
