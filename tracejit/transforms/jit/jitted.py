@@ -23,10 +23,11 @@ from tracejit.passes.input_layouts import Order, in_memory_order
 from tracejit.runtime.locks import ProcessLock
 from tracejit.runtime.progress import reported
 from tracejit.shapes import Shape
+from tracejit.sources import warn
 from tracejit.trace.context import Limit, current_trace
 from tracejit.trace.object_state import frozen_values
 from tracejit.trace.public import adopted
-from tracejit.trace.recording import recording
+from tracejit.trace.recording import FrozenValueWarning, recording
 from tracejit.trace.table import Traced, find_traced
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.tracebacks import api_boundary, hide_internal_frames
@@ -143,6 +144,7 @@ class JitFunction(Generic[P, R]):
         self._latest: Shortcut | None = None
         self._compilations: tuple[tuple[Compilation, Tier], ...] = ()
         self._count = 0
+        self._changed: tuple[str, ...] = ()
         self.options = {
             "static_argnums": static_argnums,
             "static_argnames": static_argnames,
@@ -255,7 +257,26 @@ class JitFunction(Generic[P, R]):
         )
         return made
 
+    def forget(self) -> None:
+        """Drops all programs: the next call traces anew, as after an edit of a helper."""
+        with self._lock:
+            self._latest = None
+            self._versions.clear()
+            self.derived.clear()
+
+    def warn_of(self, changed: Sequence[str]) -> None:
+        """Warns at the next call of globals with other values than while tracing."""
+        self._latest = None
+        self._changed = tuple(changed)
+
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+        if self._changed:
+            names, self._changed = ", ".join(self._changed), ()
+            warn(
+                f"{self._title}: {names} changed since the function was traced, and its programs "
+                "do not see that; pass what changes as an argument",
+                FrozenValueWarning,
+            )
         call = self._take_apart(args, kwargs)
         leaves = call.leaves
         keys = []
@@ -311,6 +332,8 @@ class JitFunction(Generic[P, R]):
                 record = compilation(self._described(call, same), earlier, seconds)
                 self._compilations = (*self._compilations, (record, version.tier))[-REMEMBERED:]
                 self._count += 1
+                if "IPython" in sys.modules:
+                    load("tracejit.transforms.jit.edited").watch(self)
                 # Interrupted, it is answered from now on by what is compiled already.
                 version.improve(call.leaves)
         return version
