@@ -27,7 +27,8 @@ from tracejit.sources import warn
 from tracejit.trace.context import Limit, current_trace
 from tracejit.trace.object_state import frozen_values
 from tracejit.trace.public import adopted
-from tracejit.trace.recording import FrozenValueWarning, recording
+from tracejit.trace.outside_world import FrozenValueWarning
+from tracejit.trace.recording import recording
 from tracejit.trace.table import Traced, find_traced
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.tracebacks import api_boundary, hide_internal_frames
