@@ -26,8 +26,8 @@ from tracejit.shapes import Shape
 from tracejit.sources import warn
 from tracejit.trace.context import Limit, current_trace
 from tracejit.trace.object_state import frozen_values
-from tracejit.trace.public import adopted
 from tracejit.trace.outside_world import FrozenValueWarning
+from tracejit.trace.public import adopted
 from tracejit.trace.recording import recording
 from tracejit.trace.table import Traced, find_traced
 from tracejit.trace.tracer import Tracer, lift
