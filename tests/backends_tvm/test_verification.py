@@ -227,6 +227,16 @@ def test_a_nested_while_reads_what_the_outer_one_wrote() -> None:
     assert unwritten(body(1), 4, 4)
 
 
+def test_a_result_whose_rows_the_data_choose_is_not_certainly_unwritten() -> None:
+    def body(at: Buffer, z: Buffer) -> Stmt:
+        return loop(8, lambda i: store(z, tirx.floormod(load(at, i), 8), const(1, "float32")))
+
+    (finding,) = unwritten(body, 8, 8, dtypes="if")
+    assert not finding.is_certain
+    (finding,) = unwritten(body, 8, 9, dtypes="if")
+    assert finding.is_certain
+
+
 def test_empty_kernels_that_share_a_body_have_memory_of_their_own() -> None:
     nothing = Evaluate(i32(0))
     sizes = 8, 4

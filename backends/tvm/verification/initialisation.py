@@ -170,7 +170,9 @@ class _Walk:
         self._run(program.calls, is_certain=True)
         for (memory, number), written in self._state.written.items():
             if memory is Memory.OUTPUT and not written.all():
-                certain = not self._state.touched[memory, number].all()
+                left = int(np.sum(~self._state.touched[memory, number]))
+                every = slice(0, len(written))
+                certain = left > self._state.most_elsewhere((memory, number), every)
                 missing = self._state.touched[memory, number] if certain else written
                 rule = _NEVER_WRITTEN if certain else _UNPROVEN
                 byte = int(np.argmin(missing))
