@@ -169,9 +169,9 @@ def on_cuda(op: Op) -> str:
     if scalar.get(op) is not None:
         return "threads"
     told = compiled(op)
-    if told not in ("kernel", "call"):
-        return told
-    return "rewritten" if expansions.get(op) is not None else MISSING
+    if told in ("kernel", "call"):
+        return "rewritten" if expansions.get(op) is not None else MISSING
+    return told
 
 
 def differentiated(op: Op) -> str:

@@ -33,4 +33,4 @@ def test_composed_methods_exist() -> None:
 def test_a_missing_column_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(operations_page, "compiled", lambda op: MISSING)
     main(tmp_path / "page.md")
-    assert "Add (compile)" in (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "Add (compile, cuda)" in (tmp_path / "page.md").read_text(encoding="utf-8")

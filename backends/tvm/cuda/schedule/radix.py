@@ -4,8 +4,8 @@
 
 Rows of a few thousand elements have a block each, which does all passes. Longer ones are cut into
 tiles: each pass counts the digits of the tiles, sums the counts and moves the elements, three
-launches in which no block waits for another. Of long rows of which few are kept, parts are sorted
-first, and then the first of each part. The kernels are CUDA C, in ``radix.cuh``.
+launches in which no block waits for another. Where few elements of a long row are kept, its parts
+are sorted first, and then the first elements of each part. The kernels are CUDA C, in ``radix.cuh``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LONGEST_ROW, LONGEST_OF_MANY = 1 << 13, 1 << 16
 """Rows up to this length have a block each; the second where there are as many as `MANY`."""
 MANY = 128
 PART = 4096
-"""Elements of a part of which few are kept."""
+"""Elements of a part, where few of a row are kept."""
 _MOVING = "radix_rows", "radix_move"
 _TYPES = {
     "uint8": "unsigned char",

@@ -375,7 +375,7 @@ class _Group:
         return self.lane >= const(distance, "int32")
 
     def _from_lane(self, target: Accumulators, source: Accumulators, distance: int) -> list[Stmt]:
-        """What the lane so many places before this one has; its own where there is none."""
+        """What the lane ``distance`` before this one has; its own where there is none."""
         return _shuffled("__shfl_up_sync", target, source, const(distance, "uint32"))
 
     def _from_last_lane(self, target: Accumulators, source: Accumulators) -> list[Stmt]:

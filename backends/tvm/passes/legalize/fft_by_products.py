@@ -20,7 +20,7 @@ from tracejit.ops.elementwise_unary import conj, real
 from tracejit.ops.layout import concatenate, full_like, rev, slice_in_dim, transpose
 
 WIDEST = 16
-"""A product of so many numbers reads and writes as much as one of two, and takes four's place."""
+"""A product of 16 numbers reads and writes as much as one of two, and replaces four of them."""
 
 
 def by_products(instruction: Instruction) -> Instruction | None:
