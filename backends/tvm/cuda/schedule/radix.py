@@ -5,7 +5,8 @@
 Rows of a few thousand elements have a block each, which does all passes. Longer ones are cut into
 tiles: each pass counts the digits of the tiles, sums the counts and moves the elements, three
 launches in which no block waits for another. Where few elements of a long row are kept, its parts
-are sorted first, and then the first elements of each part. The kernels are CUDA C, in ``radix.cuh``.
+are sorted first, and then the first elements of each part. The kernels are CUDA C,
+in ``radix.cuh``.
 """
 
 from __future__ import annotations
