@@ -480,8 +480,8 @@ def _as_masked(name: str, value: Any, like: Masked) -> Masked:
 
 
 def of_unknown_size(value: Any, like: Any) -> Any:
-    """A traced array after a step as elements of which a mask selects all, where ``like``, before
-    it, are some that a mask selects."""
+    """A traced array after a step, as the elements that a mask of True selects, where ``like``, the
+    value before the step, are elements that a mask selects."""
     if not isinstance(like, Masked) or not isinstance(value, Tracer):
         return value
     sizes = like.mask.array_shape.dimensions
