@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+import numpy as np
+
 from tests.fuzz.graph import Graph
 from tests.fuzz.steps import called
 from tracejit import ops
@@ -96,7 +98,7 @@ def sort_by_remainder(graph: Graph) -> Instruction:
     """Integers by their low bits."""
     operands, types = _sorted_together(graph, accepts=INTEGRAL)
     pairs = _pairs(types)
-    low = [ops.and_(p, ops.constant(3, types[0])) for p in pairs[:2]]
+    low = [ops.and_(p, ops.constant(np.array(3).astype(types[0].dtype))) for p in pairs[:2]]
     return _sort(graph, operands, Computation("remainder", tuple(pairs), ops.lt(low[0], low[1])))
 
 
