@@ -11,7 +11,12 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 ArgumentAddress = tuple[str, int, int]
-"""Where an argument lies: "input", "output", "constant" or "workspace", its number, its offset."""
+"""Where an argument lies: "input", "output", "constant", "workspace" or `SIGNALS`, its number, its
+offset.
+"""
+
+SIGNALS = "signals"
+"""The memory of a kernel that asks whether a signal ends the program; see `signal_state`."""
 
 Node = tuple[Any, ...]
 """A step of the program, as JSON has it:

@@ -1,6 +1,7 @@
 """Signals while compiled code runs: what it calls to let Python handle them.
 
 address()            of the record that compiled code reads
+signal_state()       the memory of one call by which a signal ends it
 raise_interrupt()    raises what a handler has raised meanwhile, if it has
 """
 
@@ -37,6 +38,13 @@ def address() -> int:
     _note_main_thread()
     after_fork(_note_main_thread)
     return int(RECORD.ctypes.data)
+
+
+def signal_state() -> np.ndarray:
+    """The state of one call, as the entry of a program initialises it in its workspace: a flag,
+    the next time, the address of `RECORD`, and what kernels note themselves.
+    """
+    return np.array([0, 0, address(), 0, 0, 0, 0, 0], np.int64)
 
 
 def _note_main_thread() -> None:

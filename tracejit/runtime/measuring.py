@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracejit.backends.abi import ALIGNMENT
-from tracejit.backends.explanation import Explanation, Node
+from tracejit.backends.explanation import SIGNALS, Explanation, Node
 from tracejit.errors import CompilationError, UnsupportedError
+from tracejit.runtime import interrupts
 from tracejit.runtime.callbacks import raise_pending
 from tracejit.runtime.executable import Executable
 
@@ -117,12 +118,14 @@ class _Run:
         ]
         work = np.empty(artifact.workspace_bytes + ALIGNMENT, np.uint8)
         start = -work.ctypes.data % ALIGNMENT
-        self._held = (arrays, outputs, work, artifact.constants)
+        state = interrupts.signal_state()
+        self._held = (arrays, outputs, work, artifact.constants, state)
         self._bases = {
             "input": [array.ctypes.data for array in arrays],
             "output": [array.ctypes.data for array in outputs],
             "constant": [array.ctypes.data for array in artifact.constants],
             "workspace": [work.ctypes.data + start],
+            SIGNALS: [state.ctypes.data],
         }
         self._kernels = [_kernel(library, name) for name in names]
         self.calls = [0] * len(names)
@@ -159,6 +162,7 @@ class _Run:
         status = kernel(*addresses)
         self.seconds[number] += time.perf_counter() - begin
         self.calls[number] += 1
+        interrupts.raise_interrupt()
         if status:
             raise_pending()
             raise CompilationError("explain: a kernel failed")
@@ -182,7 +186,9 @@ class _Watching(_Run):
             super()._call(number, places)
             return
         contents = []
-        for place, size in zip(places, self.sizes, strict=True):
+        # Candidates ask for no signals.
+        own = [place for place in places if place[0] != SIGNALS]
+        for place, size in zip(own, self.sizes, strict=True):
             memory = (ctypes.c_uint8 * size).from_address(self._address(place))
             contents.append(np.array(memory, np.uint8))
         raise _Seen(contents)

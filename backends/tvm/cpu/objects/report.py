@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tvm.tirx import AttrStmt, For, IfThenElse, IntImm, SeqStmt, While
 
-from tracejit.backends.explanation import ArgumentAddress, Explanation, KernelFacts, Nest, Node
+from tracejit.backends.explanation import (
+    SIGNALS,
+    ArgumentAddress,
+    Explanation,
+    KernelFacts,
+    Nest,
+    Node,
+)
 from tracejit.backends.tvm.ir.tir import PARALLEL, SERIAL, UNROLLED, VECTORIZED, Stmt
 from tracejit.backends.tvm.program.program import Argument, Call, Kernel, Loop, Program
 from tracejit.backends.tvm.program.program import Node as Step
@@ -26,7 +34,7 @@ def explanation(
     """The explanation; ``callbacks`` are the Python functions that kernels call, by their names."""
     kernels = [_facts(k, callbacks.get(k.name, ()), threads) for k in program.kernels]
     numbers = {kernel.name: number for number, kernel in enumerate(program.kernels)}
-    return Explanation(kernels, _steps(program.calls, numbers))
+    return Explanation(kernels, _Steps(numbers, program.state).told(program.calls))
 
 
 def _facts(kernel: Kernel, callbacks: tuple[str, ...], threads: int) -> KernelFacts:
@@ -82,20 +90,31 @@ def _loops(body: Stmt) -> tuple[Nest, ...]:
     return tuple(found)
 
 
-def _steps(nodes: Sequence[Step], numbers: Mapping[str, int]) -> list[Node]:
-    made: list[Node] = []
-    for node in nodes:
-        if isinstance(node, Call):
-            places = [_place(argument) for argument in node.arguments]
-            made.append(("call", numbers[node.kernel], places))
-        elif isinstance(node, Loop):
-            condition, body = _steps(node.condition, numbers), _steps(node.body, numbers)
-            made.append(("loop", condition, _place(node.predicate), body, node.steps))
-        else:
-            branches: Any = [_steps(branch, numbers) for branch in node.branches]
-            made.append(("branch", _place(node.selector), branches))
-    return made
+@dataclass(frozen=True)
+class _Steps:
+    """Steps of a program, told with the numbers of kernels.
 
+    ``state`` is the memory that lets signals end the program.
+    """
 
-def _place(argument: Argument) -> ArgumentAddress:
-    return argument.memory.value, argument.index, argument.offset
+    numbers: Mapping[str, int]
+    state: Argument | None
+
+    def told(self, nodes: Sequence[Step]) -> list[Node]:
+        made: list[Node] = []
+        for node in nodes:
+            if isinstance(node, Call):
+                places = [self._place(argument) for argument in node.arguments]
+                made.append(("call", self.numbers[node.kernel], places))
+            elif isinstance(node, Loop):
+                condition, body = self.told(node.condition), self.told(node.body)
+                made.append(("loop", condition, self._place(node.predicate), body, node.steps))
+            else:
+                branches: Any = [self.told(branch) for branch in node.branches]
+                made.append(("branch", self._place(node.selector), branches))
+        return made
+
+    def _place(self, argument: Argument) -> ArgumentAddress:
+        if argument == self.state:
+            return SIGNALS, 0, 0
+        return argument.memory.value, argument.index, argument.offset
