@@ -108,9 +108,11 @@ def test_modules_and_architectures(emulated: Emulator) -> None:
 
 def test_arguments_that_do_not_fit(emulated: Emulator) -> None:
     f = tj.jit(lambda x, y: x + y, target="cuda")
+    checked = tj.jit(lambda x, y: x + y, target="cuda", check=True)
     x = tj.device_put(np.arange(3.0), "cuda")
-    with pytest.raises(ArgumentError, match="arguments lie on CUDA devices 0 and 1"):
-        f(x, tj.device_put(np.arange(3.0), "cuda:1"))
+    for each in (f, checked):
+        with pytest.raises(ArgumentError, match="arguments lie on CUDA devices 0 and 1"):
+            each(x, tj.device_put(np.arange(3.0), "cuda:1"))
     both = [tj.device_put(np.arange(3.0), "cuda:1") for _ in range(2)]
     assert f(*both).device is device_of("cuda:1")
     module = tj.jit(lambda x: x * 2).lower(np.arange(3.0)).module

@@ -9,7 +9,7 @@ Needs the driver's library alone, no toolkit and no TVM.
 
 from __future__ import annotations
 
-from tracejit.cuda.arrays import DeviceArray
+from tracejit.cuda.arrays import DeviceArray, device_of_arguments
 from tracejit.cuda.device import Device, device_of, devices
 from tracejit.cuda.kernels import CudaKernel
 from tracejit.cuda.streams import Stream, using_stream
@@ -21,6 +21,7 @@ __all__ = [
     "DeviceArray",
     "Stream",
     "device_of",
+    "device_of_arguments",
     "devices",
     "from_device",
     "to_device",

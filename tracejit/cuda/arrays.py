@@ -8,13 +8,13 @@ numpy.asarray(x)                            # a copy on the host
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from tracejit.cuda import dlpack
-from tracejit.cuda.device import Device
+from tracejit.cuda.device import Device, device_of
 from tracejit.cuda.memory import Memory, allocate, copy_in, copy_out
 from tracejit.cuda.streams import Stream
 from tracejit.errors import ArgumentError, DeviceError
@@ -191,3 +191,15 @@ def _copied_back(array: np.ndarray, device: Device) -> DeviceArray:
     memory = allocate(device, array.nbytes, "an unpickled array")
     copy_in(device, memory.address, array)
     return DeviceArray.over(memory, array.dtype, array.shape)
+
+
+def device_of_arguments(arguments: Iterable[object]) -> Device:
+    """The device on which the device arrays among arguments lie; the first device if there is none.
+
+    Raises `ArgumentError` if they lie on several.
+    """
+    found = {a.device for a in arguments if isinstance(a, DeviceArray)}
+    if len(found) > 1:
+        numbers = " and ".join(sorted(str(device.number) for device in found))
+        raise ArgumentError(f"call: arguments lie on CUDA devices {numbers}; put them on one")
+    return found.pop() if found else device_of()

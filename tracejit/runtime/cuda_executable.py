@@ -33,8 +33,8 @@ from tracejit.backends.launch_plan import (
     Node,
     Repeat,
 )
-from tracejit.cuda.arrays import DeviceArray
-from tracejit.cuda.device import Device, device_of
+from tracejit.cuda.arrays import DeviceArray, device_of_arguments
+from tracejit.cuda.device import Device
 from tracejit.cuda.driver import NO_BINARY, Driver
 from tracejit.cuda.memory import Memory, allocate, copy_in, copy_out
 from tracejit.cuda.streams import Stream
@@ -111,7 +111,7 @@ class CudaExecutable(Executable):
             raise ArgumentError(
                 f"compiled for {len(self.inputs)} arguments, called with {len(arguments)}"
             )
-        device = self._device(arguments)
+        device = device_of_arguments(arguments)
         pairs = enumerate(zip(arguments, self.inputs, strict=True))
         arrays = [_conformed(argument, spec, number, device) for number, (argument, spec) in pairs]
         return self._launched(arrays, device)
@@ -119,7 +119,7 @@ class CudaExecutable(Executable):
     def run_watched(self, arguments: Sequence[object], watch: Watch) -> None:
         """The same, each launch and call of the host watched; nothing is donated."""
         given = [np.asarray(a) if n in self.donated else a for n, a in enumerate(arguments)]
-        device = self._device(given)
+        device = device_of_arguments(given)
         pairs = enumerate(zip(given, self.inputs, strict=True))
         arrays = [_conformed(argument, spec, number, device) for number, (argument, spec) in pairs]
         self._launched(arrays, device, watch)
@@ -136,13 +136,6 @@ class CudaExecutable(Executable):
         if device is None or len(arguments) != len(self.inputs):
             return None
         return self._launched(arguments, device)  # type: ignore[arg-type]
-
-    def _device(self, arguments: Sequence[object]) -> Device:
-        found = {a.device for a in arguments if isinstance(a, DeviceArray)}
-        if len(found) > 1:
-            numbers = " and ".join(sorted(str(device.number) for device in found))
-            raise ArgumentError(f"call: arguments lie on CUDA devices {numbers}; put them on one")
-        return found.pop() if found else device_of()
 
     def _on(self, device: Device) -> _Loaded:
         with self._lock:

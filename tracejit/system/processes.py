@@ -12,7 +12,6 @@ import os
 import select
 import signal
 import sys
-import tempfile
 import threading
 import warnings
 from collections.abc import Sequence
@@ -174,6 +173,8 @@ def nameless_file() -> BinaryIO:
     if hasattr(os, "memfd_create"):
         with suppress(OSError):
             return open(os.memfd_create("tracejit"), "w+b")
+    import tempfile  # needed only here, and slow to import
+
     try:
         return cast(BinaryIO, tempfile.TemporaryFile())
     except OSError:

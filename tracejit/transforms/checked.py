@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from tracejit.backends.numpy.interpreter import evaluate_instruction, stepping
-from tracejit.cuda import DeviceArray, device_of, to_device
+from tracejit.cuda import device_of_arguments, to_device
 from tracejit.errors import (
-    ArgumentError,
     DynamicIndexError,
     IntegerDivisionError,
     IntegerOverflowError,
@@ -56,10 +55,7 @@ class CheckedOnDevice(Checked):
     """The same for a CUDA device, on which the results lie, as those of compiled code do."""
 
     def __call__(self, arguments: Sequence[object]) -> list[Any]:
-        found = {a.device for a in arguments if isinstance(a, DeviceArray)}
-        if len(found) > 1:
-            raise ArgumentError("call: arguments lie on several CUDA devices; put them on one")
-        device = found.pop() if found else device_of()
+        device = device_of_arguments(arguments)
         return [to_device(array, device) for array in super().__call__(arguments)]
 
 
