@@ -178,7 +178,7 @@ class IndexSort:
     def stored(
         self, places: Buffer, kept: int, targets: Targets, stride: int | None = None
     ) -> Stmt:
-        """The first ``kept`` of each row, by their places, of which rows are ``stride`` apart."""
+        """The first ``kept`` of each row, by their places; rows are ``stride`` apart."""
         stride = stride or self.length
         count = self.before * self.after * kept
 

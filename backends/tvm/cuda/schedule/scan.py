@@ -349,7 +349,7 @@ class _Group:
                 joined = work.merged(total, other, total)
                 made.append(IfThenElse(self._has_lane(distance), seq(*joined), None))
                 distance *= 2
-            made += self._from_lane(other, total, 1)  # of all lanes before this one
+            made += self._from_lane(other, total, 1)  # the lanes before this one
             made += work.copied(prefix, carry)
             if words:
                 made += self._from_warps(words, total, prefix, carry)
