@@ -17,7 +17,6 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, cast
 
 from tracejit.system import OPEN_FILES
 
@@ -166,16 +165,3 @@ def _most_files() -> int:
         return max(map(int, os.listdir(OPEN_FILES))) + 1
     except (OSError, ValueError):
         return min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], 1 << 16)
-
-
-def nameless_file() -> BinaryIO:
-    """A file to write and read, in memory or on disk; where both are full it keeps nothing."""
-    if hasattr(os, "memfd_create"):
-        with suppress(OSError):
-            return open(os.memfd_create("tracejit"), "w+b")
-    import tempfile  # needed only here, and slow to import
-
-    try:
-        return cast(BinaryIO, tempfile.TemporaryFile())
-    except OSError:
-        return open(os.devnull, "w+b")
