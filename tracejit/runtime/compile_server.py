@@ -22,7 +22,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 from tracejit.backends.machine import natural_number, thread_count
 from tracejit.errors import CompilationError, TracejitError
@@ -42,6 +42,7 @@ from tracejit.runtime.library import runtime
 from tracejit.runtime.shipping import packed
 from tracejit.sources import warn
 from tracejit.system import after_fork, processes
+from tracejit.system.files import nameless_file
 
 START_SECONDS = 120.0
 """A worker that has not loaded the code generator by then never will."""
@@ -78,7 +79,7 @@ class Worker:
     def __init__(self, forked: bool) -> None:
         self.has_begun = False
         self._process: subprocess.Popen[bytes] | None = None
-        self._output = _nameless_file()
+        self._output = nameless_file()
         self._seen = 0
         self.said = ""
         """The last that an ended process printed for its task: the reason, where LLVM has one."""
@@ -293,14 +294,3 @@ def _report(title: str, gone: _Gone, said: str, saved: str) -> str:
         what = f"ended before it was done (status {gone.status})"
     reason = f", and said: {said}" if said else ""
     return f"{title}: the compiler {what}{reason}; {saved}"
-
-
-def _nameless_file() -> BinaryIO:
-    """A file to write and read, in memory or on disk; where both are full it keeps nothing."""
-    if hasattr(os, "memfd_create"):
-        with suppress(OSError):
-            return open(os.memfd_create("tracejit"), "w+b")
-    try:
-        return cast(BinaryIO, tempfile.TemporaryFile())
-    except OSError:
-        return open(os.devnull, "w+b")
