@@ -206,3 +206,36 @@ print(found)
         "scalar",
     )
     assert said.splitlines() == ["interrupted", "[300000000]"]
+
+
+def test_an_interrupt_before_a_callback_ends_the_call() -> None:
+    """Python handles it as the callback begins; nothing goes on without what that would return."""
+    said = python(
+        """
+import os, signal, threading, time
+import numpy as np
+import tracejit as tj
+
+@tj.jit
+def program(x):
+    y = x
+    for _ in range(20):
+        y = np.tanh(y @ x)
+    return tj.pure_callback(lambda y: y + 1, tj.ShapeDtypeStruct(x.shape, x.dtype), y)
+
+x = np.eye(400) / 2
+expected = program(x)
+found = []
+for number in range(8):
+    wait = 0.003 * (1 + number)
+    threading.Timer(wait, os.kill, [os.getpid(), signal.SIGINT]).start()
+    try:
+        end = time.perf_counter() + 10
+        while time.perf_counter() < end:
+            assert np.array_equal(program(x), expected)
+    except KeyboardInterrupt:
+        found.append(np.array_equal(program(x), expected))
+print(found)
+"""
+    )
+    assert said == str([True] * 8)

@@ -23,7 +23,7 @@ from tracejit.errors import (
     TracejitError,
     UnsupportedError,
 )
-from tracejit.runtime.callbacks import keep_raised
+from tracejit.runtime.callbacks import keep_raised, never_lost
 from tracejit.sources import Source
 
 _CLASSES: dict[int, type[TracejitError]] = {
@@ -66,6 +66,7 @@ def end_run(run: Any) -> None:
     run.prepared_type = run.initialized_type = 0
 
 
+@never_lost
 def _settle(run: int, error: int | None, future: int | None) -> int:
     """What compiled code calls where a handler returned an error or a future; -1 if it failed."""
     try:
@@ -76,6 +77,7 @@ def _settle(run: int, error: int | None, future: int | None) -> int:
     return 0
 
 
+@never_lost
 def _end(run: int) -> None:
     end_run(abi.Run.from_address(run))
 

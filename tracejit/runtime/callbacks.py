@@ -7,6 +7,10 @@
 A kernel calls it with ``tirx.call_packed("tracejit.sort", x.data, y.data, size)``. Pointers arrive
 as addresses, numbers and strings as Python's. What the function raises is raised again, as it is,
 by the call of the program; nothing may be called back from inside a parallel loop.
+
+Python handles a signal that arrived in compiled code before the first instruction of the next
+function that is called back. No `try` of that function is entered yet, and `ctypes` would report
+what the handler raises and go on. `keep_lost` keeps it, and the call of the program raises it.
 """
 
 from __future__ import annotations
@@ -14,9 +18,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -50,6 +55,8 @@ _MODULES = {
 _functions: dict[str, Callback] = {}
 _undecoded: set[str] = set()
 _registered: dict[str, Any] = {}  # keeps the C functions alive
+_called: list[Callable[..., object]] = []
+_hooks: list[Callable[..., object]] = []
 _lock = threading.Lock()
 
 
@@ -109,12 +116,45 @@ def _register(name: str, function: Callback) -> Any:
             return -1
         return 0
 
-    function_pointer, handle = _SAFE_CALL(call), ctypes.c_void_p()
+    function_pointer, handle = _SAFE_CALL(never_lost(call)), ctypes.c_void_p()
     check(ffi.TVMFFIFunctionCreate(None, function_pointer, None, ctypes.byref(handle)))
     data = name.encode()
     key = ByteArray(data, len(data))
     check(ffi.TVMFFIFunctionSetGlobal(ctypes.byref(key), handle, 0))
     return function_pointer
+
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def never_lost(function: Function) -> Function:
+    """Decorator of a function that compiled code calls, for `keep_lost`."""
+    _called.append(function)
+    return function
+
+
+def keep_lost() -> None:
+    """From now on, what a handler of a signal raises at the start of such a function is kept."""
+    previous = sys.unraisablehook
+    if previous in _hooks:
+        return
+
+    def hook(event: Any) -> None:
+        # Python 3.13 names the function in the message alone.
+        text = f"{event.err_msg} {event.object!r}"
+        if event.exc_value is not None and any(repr(function) in text for function in _called):
+            keep_raised(event.exc_value)
+        else:
+            previous(event)
+
+    _hooks.append(hook)
+    sys.unraisablehook = hook
+
+
+def raise_lost() -> None:
+    """Raises what `keep_lost` kept in this thread's last program, if it did."""
+    if _raised.error is not None:
+        raise_pending()
 
 
 def decoded(words: Sequence[int]) -> Iterable[Any]:

@@ -20,7 +20,7 @@ from tracejit.backends.artifact import Artifact, unpack
 from tracejit.errors import ArgumentError, CompilationError, UnsupportedError
 from tracejit.loading import load as load_module
 from tracejit.runtime import interrupts, result_arena, workspace
-from tracejit.runtime.callbacks import raise_pending, require
+from tracejit.runtime.callbacks import keep_lost, raise_lost, raise_pending, require
 from tracejit.runtime.donation import are_apart, are_donatable, to_write_over
 from tracejit.runtime.library import Entry, runtime
 from tracejit.runtime.memory_limit import require_workspace
@@ -57,6 +57,8 @@ class Executable:
         self.outputs = tuple(artifact.outputs)
         self.donated = tuple(artifact.aliases.values())
         self.run = _runner(entry, artifact)
+        if artifact.callbacks or artifact.native_calls:
+            self.run = _losing_nothing(self.run)
         # What the function's table points to lives as long as the function, even held alone.
         self.run.__dict__["artifact"] = artifact
 
@@ -179,6 +181,20 @@ def _runner(entry: Entry, artifact: Artifact) -> Run:
         return [output]
 
     return run_for_one
+
+
+def _losing_nothing(run: Run) -> Run:
+    """`Executable.run` of a program that calls Python functions, at whose start a signal may be
+    handled.
+    """
+
+    def run_with_calls(arguments: Sequence[object]) -> list[np.ndarray] | None:
+        keep_lost()
+        outputs = run(arguments)
+        raise_lost()
+        return outputs
+
+    return run_with_calls
 
 
 def _donating(entry: Entry, artifact: Artifact, facts: np.ndarray) -> Run:
