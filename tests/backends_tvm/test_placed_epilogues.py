@@ -42,7 +42,8 @@ def compared(x: Instruction, y: Instruction) -> Instruction:
 def padded(x: Instruction, y: Instruction) -> Instruction:
     """Cropped, spread and surrounded by what is computed as well."""
     edges = [(2, 1, 1), (-1, 3, 0)]
-    made = ops.pad(ops.mul(x, y), ops.constant(0.5, x.array_shape.element_type), edges)
+    kind = x.array_shape.element_type
+    made = ops.pad(ops.mul(x, y), ops.constant(0.5 if kind.is_inexact else 5, kind), edges)
     return ops.sub(made, ops.full_like(made, 2))
 
 

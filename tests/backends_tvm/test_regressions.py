@@ -339,7 +339,7 @@ def test_integers_wrap(kind: ElementType) -> None:
     values = np.array([most, 0, most // 2 + 1, 1], object).astype(kind.dtype)
 
     def build(x: Instruction) -> Instruction:
-        one, two = (ops.full_like(x, n) for n in (1, 2))
+        one, two = (ops.full_like(x, n) for n in np.array([1, 2]).astype(kind.dtype))
         scalar = ops.scalar_computation("add", kind)
         return ops.tuple_(
             [

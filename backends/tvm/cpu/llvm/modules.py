@@ -42,7 +42,7 @@ def kernel_texts(
     pieces = _pieces([text for text in code if group_of(text) is None], most)
     if not pieces:
         known = [*_declarations(code), *dict.fromkeys(named)]
-        return [module_of([*known, *functions], target, False)] if functions else []
+        return [module_of([module_text([*known, *functions])], target, False)] if functions else []
     modules = []
     for number, piece in enumerate(pieces):
         known = _declarations(text for text in code if text not in piece)
