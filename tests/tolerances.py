@@ -93,9 +93,9 @@ def _apart(
     wide = np.complex128 if element_type.is_complex else np.float64
     with np.errstate(invalid="ignore"):  # Some processors report the cast of a signalling NaN.
         left, right = actual.astype(np.float64), expected.astype(np.float64)
+        sizes = np.abs(magnitude.astype(wide))
     if not element_type.has_zero:
         left, right = (np.where(a == step, np.nan, a) for a in (left, right))
-    sizes = np.abs(magnitude.astype(wide))
     with np.errstate(invalid="ignore", over="ignore"):
         allowed = tolerance * (np.where(np.isfinite(sizes), sizes, 0) + scale)
         # Small floats are not flushed: the least step counts, which near zero is all there is.

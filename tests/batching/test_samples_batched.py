@@ -46,7 +46,9 @@ def flat(value: Any) -> list[np.ndarray]:
     every_sample(lambda s: bool(s.operands) and batching.get(OPS[s.op]) is not None),
 )
 def test_sample_batched(sample: Sample) -> None:
-    types = [t for t in PREFERRED if t in sample.element_types] or list(sample.element_types)
+    types = [t for t in PREFERRED if t in sample.element_types] or sorted(
+        sample.element_types, key=str
+    )
     element_type = types[0]
     generator = seeded(sample)
     draws = [draw(sample, element_type, generator) for _ in range(SIZE)]
