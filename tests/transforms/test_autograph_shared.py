@@ -768,3 +768,23 @@ def test_names_of_one_array_of_a_branch_that_the_other_gives_another_type() -> N
     x = np.arange(4, dtype=np.float32)
     with pytest.raises(ConcretizationError, match="binds two names to one array that it makes"):
         tj.jit(f, autograph=True)(x, np.float32(1))
+
+
+def test_a_loop_that_writes_to_what_the_step_before_bound() -> None:
+    """The second step writes to an array from before the loop, under another name."""
+
+    def f(x: Any, n: Any, copies: bool) -> Any:
+        x, z = x * 1, x * 2
+        i = 0
+        while i < n:
+            x[0] = 5.0
+            x = z.copy() if copies else z
+            i += 1
+        return x, z
+
+    jitted = tj.jit(f, autograph=True, static_argnums=2)
+    x = np.arange(4.0)
+    with pytest.raises(ConcretizationError, match="bind x to a copy of that"):
+        jitted(x, 2.0, False)
+    for right, ours in zip(f(x, 2.0, True), jitted(x, 2.0, True), strict=True):
+        np.testing.assert_array_equal(ours, right)

@@ -15,6 +15,7 @@ from tracejit.graph import Instruction
 from tracejit.ops import elementwise_unary
 from tracejit.ops.layout import full
 from tracejit.shapes import ElementType, Shape
+from tracejit.trace.context import current_trace
 from tracejit.trace.may_alias import (
     Shares,
     Way,
@@ -59,6 +60,13 @@ class Rotation:
         for n, before in enumerate(self._before):
             if not self._is_written(n):
                 continue
+            sources = [x for m in self._reach(n) for x in self._sources(m)[1]]
+            if not self._stays(n) and any(x.owner is not current_trace() for x in sources):
+                name = self._names[n]
+                raise ConcretizationError(
+                    f"{statement}: a step writes to {name} and binds it to an array from before "
+                    f"the loop, to which the next step would write; bind {name} to a copy of that"
+                )
             if not self._stays(n) and type(before) is not Detached and _is_array(before):
                 shares = before.root.shares
                 is_read = shares is not None and shares.read > self._begun
