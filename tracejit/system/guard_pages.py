@@ -13,6 +13,7 @@ import mmap
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,6 +113,7 @@ def _call_and_end(run: Callable[[], object], writing: int) -> None:
     code = 0
     try:
         crash_in_silence()
+        _exit_at_once()
         quiet = os.open(os.devnull, os.O_WRONLY)
         os.dup2(quiet, 1)
         os.dup2(quiet, 2)
@@ -122,3 +124,13 @@ def _call_and_end(run: Callable[[], object], writing: int) -> None:
         os.write(writing, text.encode()[: _MOST // 2])
     finally:
         os._exit(code)
+
+
+def _exit_at_once() -> None:
+    """Lets ``exit`` end this process with its status, whatever other exit handlers there are.
+
+    They might wait for threads, which a copy of a process lacks.
+    """
+    library = ctypes.CDLL(None)
+    with suppress(AttributeError):  # which only GNU's library has
+        library.on_exit(ctypes.cast(library._exit, ctypes.c_void_p), None)
