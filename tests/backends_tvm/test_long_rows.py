@@ -66,7 +66,8 @@ def test_phases_of_cheap_elements_have_several_accumulators() -> None:
 
     def normalise(x: np.ndarray) -> np.ndarray:
         centred = x - x.mean(axis=1, keepdims=True)
-        return centred / np.sqrt((centred * centred).mean(axis=1, keepdims=True) + 1e-5)
+        scale = np.sqrt((centred * centred).mean(axis=1, keepdims=True) + 1e-5)
+        return np.asarray(centred / scale)
 
     module = tj.jit(normalise).lower(np.zeros((64, 1024), np.float32)).module
     (kernel,) = lower(module.entry, Machine(32, 1)).kernels
