@@ -61,11 +61,10 @@ from tracejit.backends.tvm.verification.routines import (
     Touched,
     touched,
 )
+from tracejit.backends.tvm.verification.trip_counts import ENDLESS, Counted, TripCounts
 
 MOST_STEPS = 1 << 19
 """The most statements and expressions of one analysis."""
-ENDLESS = 1 << 62
-"""A bound on the iterations of any loop."""
 _MOST_OF_A_STEP = 1 << 30
 _MOST_DROPPED = 4
 """How many times an invariant is weakened before all of it is given up."""
@@ -370,8 +369,42 @@ class Analysis(Expressions):
         self._repeat(Repeated(statement.body, symbol, facts, body, low > 0, not extent.terms))
 
     def _while(self, statement: Any) -> None:
+        counted = self._counted(statement)
         around = self._loops
+        if counted is None:
+            self._endless(statement)
+        else:
+            self._counted_while(statement, counted)
+        self._loops = around
+        # The condition reads at the end the same values as after the last iteration.
+        self._quiet += 1
+        condition = self.condition(statement.condition)
+        self._quiet -= 1
+        self.known.assume(self._always(condition.contrary))
 
+    def _counted(self, statement: Any) -> Counted | None:
+        self._quiet += 1
+        counts = TripCounts(self.known, self._registers, self.run, self.condition)
+        made = counts.of(statement, self._written.within(statement.body))
+        self._quiet -= 1
+        return made
+
+    def _counted_while(self, statement: Any, counted: Counted) -> None:
+        """A while loop of known trip count: its condition holds in every iteration."""
+
+        def body() -> None:
+            condition = self.condition(statement.condition)
+            with self.known.scope():
+                self.known.assume(self._always(condition.facts))
+                before = self._registers.state()
+                self.run(statement.body)
+                self._registers.reset(self._registers.summary(before))
+
+        symbol, counters = counted.symbol, counted.counters
+        self._loops = (*self._loops, Loop(symbol, number(counted.trips), is_parallel=False))
+        self._repeat(Repeated(statement.body, symbol, [], body, True, True, counters))
+
+    def _endless(self, statement: Any) -> None:
         def body() -> None:
             condition = self.condition(statement.condition)
             with self._assuming(condition, condition.facts) as possible:
@@ -382,14 +415,8 @@ class Analysis(Expressions):
                     self._registers.reset(self._registers.summary(before))
 
         symbol = Symbol("loop", 0, ENDLESS)
-        self._loops = (*around, Loop(symbol, number(ENDLESS), is_parallel=False))
+        self._loops = (*self._loops, Loop(symbol, number(ENDLESS), is_parallel=False))
         self._repeat(Repeated(statement.body, symbol, [], body, runs=False, is_fixed=False))
-        self._loops = around
-        # The condition reads at the end the same values as after the last iteration.
-        self._quiet += 1
-        condition = self.condition(statement.condition)
-        self._quiet -= 1
-        self.known.assume(self._always(condition.contrary))
 
     def _repeat(self, loop: Repeated) -> None:
         """Run a loop's body once, with the values it changes replaced by numbers within bounds."""
@@ -407,7 +434,7 @@ class Analysis(Expressions):
                 ends.append(self._end)
         registers.reset(before)
         registers.forget(counts)
-        registers.suppose(supposed.values, supposed.spans)
+        registers.suppose({**supposed.values, **loop.counters}, supposed.spans)
         with self.known.scope():
             if not ends and self.known.assume([*loop.facts, *self._always(supposed.facts)]):
                 loop.body()
@@ -421,7 +448,8 @@ class Analysis(Expressions):
         self, loop: Repeated, followed: Collection[int], written: Collection[int]
     ) -> Supposed:
         """The invariant of a loop over the kernel's local integers."""
-        values, spans = self._registers.numbers(followed), self._registers.spans(followed)
+        numbers, spans = self._registers.numbers(followed), self._registers.spans(followed)
+        values = {place: value for place, value in numbers.items() if place not in loop.counters}
         if not values and not spans:
             return Supposed({}, {}, ())
         first: dict[RegisterElements, Bounds | None] = {
@@ -491,7 +519,7 @@ class Analysis(Expressions):
         before = registers.state()
         end: State | None = None
         registers.forget(written)
-        registers.suppose(supposed.values, supposed.spans)
+        registers.suppose({**supposed.values, **loop.counters}, supposed.spans)
         self._quiet += 1
         steps: dict[RegisterElements, Bounds | None] = {}
         found: dict[RegisterElements, Bounds | None] = {

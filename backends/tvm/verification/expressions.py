@@ -337,8 +337,15 @@ class Expressions:
 
     def _equal(self, e: Any) -> Value:
         a, b = self.value(e.a), self.value(e.b)
-        if isinstance(a, Condition) and isinstance(b, Linear) and not b.terms:
-            return a if b.constant else a.negated()
+        flag = _comparison_of_flag(a, b)
+        return self._equality(a, b) if flag is None else flag
+
+    def _differs(self, e: Any) -> Value:
+        a, b = self.value(e.a), self.value(e.b)
+        flag = _comparison_of_flag(a, b, is_equal=False)
+        return self._equality(a, b).negated() if flag is None else flag
+
+    def _equality(self, a: Value, b: Value) -> Condition:
         if not isinstance(a, Linear) or not isinstance(b, Linear):
             return UNKNOWN
         difference = a.add(b, -1)
@@ -352,9 +359,6 @@ class Expressions:
         if high <= 0:
             return (difference.times(-1).plus(-1),)
         return ()
-
-    def _differs(self, e: Any) -> Value:
-        return _truth(self._equal(e)).negated()
 
     def _and(self, e: Any) -> Value:
         a, b = self.condition(e.a), self.condition(e.b)
@@ -414,6 +418,18 @@ def _truth(value: Value) -> Condition:
                 known: Condition = condition
                 return known
     return UNKNOWN
+
+
+def _comparison_of_flag(a: Value, b: Value, is_equal: bool = True) -> Condition | None:
+    """The condition that ``a == b``, or that it is not, if one of them is an exact condition or
+    1 where that holds and 0 elsewhere, and the other is the constant 0 or 1.
+    """
+    for flag, other in ((a, b), (b, a)):
+        if isinstance(other, Linear) and not other.terms and other.constant in (0, 1):
+            condition = _truth(flag)
+            if isinstance(flag, Condition) or (condition.is_exact and flag is not other):
+                return condition if bool(other.constant) is is_equal else condition.negated()
+    return None
 
 
 _ALWAYS = Condition((), (number(-1),), True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tracejit.backends.tvm.ir.tir import Stmt
 from tracejit.backends.tvm.verification.constraints import of_type
@@ -31,7 +31,8 @@ class Supposed:
 class Repeated:
     """A loop: its body as a statement and as a function that runs it, and the facts inside.
 
-    It ``runs`` at least once; if it ``is_fixed``, for every value of ``symbol``.
+    It ``runs`` at least once; if it ``is_fixed``, for every value of ``symbol``. ``counters`` are
+    integers that are known at the beginning of each iteration.
     """
 
     statement: Stmt
@@ -40,6 +41,7 @@ class Repeated:
     body: Callable[[], None]
     runs: bool
     is_fixed: bool
+    counters: Mapping[RegisterElements, Linear] = field(default_factory=dict)
 
 
 def within(bounds: Mapping[RegisterElements, Bounds | None]) -> Supposed:
