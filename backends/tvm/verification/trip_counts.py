@@ -1,7 +1,7 @@
 """Trip counts of while loops, from their induction variables.
 
     counted = TripCounts(known, registers, run, condition).of(statement, stored)
-    counted.trips           # the body runs so many times
+    counted.trips           # the number of iterations
     counted.counters        # the integers that grow by a constant, at the beginning of iteration t
 
 An induction variable begins at a constant, and an iteration that is followed by another adds a
