@@ -41,7 +41,7 @@ def sorter(x: np.ndarray, axis: int = -1) -> Callable[[np.ndarray], np.ndarray]:
     entry = computation(
         lambda operand: ops.sort(operand, order, axis % x.ndim, True), Shape(kind, x.shape)
     )
-    executable = loaded(build(lower(entry, Machine(32, 2)), processor_of()))
+    executable = loaded(build(lower(entry, Machine(32, 2, has_avx2=False)), processor_of()))
 
     def sort(x: np.ndarray) -> np.ndarray:
         (made,) = executable([x])
