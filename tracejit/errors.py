@@ -47,6 +47,13 @@ def notice(errors: list[TracejitError] | None) -> list[TracejitError] | None:
     return before
 
 
+def dismiss(error: BaseException) -> None:
+    """Forgets an error that tracejit has handled itself, with the frames that it keeps alive."""
+    if _noticed.errors is not None:
+        _noticed.errors[:] = [one for one in _noticed.errors if one is not error]
+    error.__traceback__ = None
+
+
 class ShapeError(TracejitError, ValueError):
     """Ranks or sizes do not fit together."""
 

@@ -92,7 +92,9 @@ class Trace:
     are those of arguments that are Python's integers. ``limit`` holds for inner traces as well;
     recording that reaches ``end`` asks it. ``asks_order``: what was recorded is right for
     arguments that lie in memory row by row. ``has_permuted``: an array was made that may lie in
-    another order. ``memory`` has what earlier traces of the function made;
+    another order. ``unknown`` values are known to depend on unknown arguments.
+    ``hidden_writes`` are what statements, by their code, have been found to change beside their
+    variables. ``memory`` has what earlier traces of the function made;
     inner traces make everything anew.
     """
 
@@ -110,6 +112,7 @@ class Trace:
         "effects",
         "end",
         "has_permuted",
+        "hidden_writes",
         "limit",
         "memory",
         "name",
@@ -117,6 +120,7 @@ class Trace:
         "partitions",
         "record_numpy",
         "start",
+        "unknown",
         "values",
         "warned",
     )
@@ -142,6 +146,8 @@ class Trace:
         self.channels = 0
         self.partitions = 1
         self.values: dict[Instruction, Any] = {}
+        self.unknown: set[Instruction] = set()
+        self.hidden_writes: dict[Any, dict[Any, Any]] = {}
         self.effects: list[Instruction] = []
         self.warned: set[object] = set()
         self.start = 0
@@ -179,6 +185,8 @@ class Trace:
         if any(was_written() for was_written in self._copies):
             ask_order()
         self._copies.clear()
+        self.hidden_writes.clear()
+        self.unknown.clear()
         self.alive = False
         make_from(self._before)
         assert _running.traces.pop() is self

@@ -6,7 +6,7 @@ by the layer that joins all parts (`use_evaluator`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -109,11 +109,41 @@ def unknown_arguments(
     """The Parameters without a value that ``instruction`` depends on, in order of creation."""
     unknown = []
     for at in _order([instruction], known):
-        if at.op is PARAMETER:
-            found = find_argument(at)
-            if found is None or found[1].value is None:
-                unknown.append(at)
+        if _is_unknown_argument(at):
+            unknown.append(at)
     return unknown
+
+
+def _is_unknown(
+    root: Instruction, known: Collection[Instruction], unknown: set[Instruction]
+) -> bool:
+    """Whether a value depends on an argument without one; adds it to the ``unknown`` then, with
+    all that was found to depend on the same one.
+    """
+    visited: set[Instruction] = set()
+    path: list[tuple[Instruction, Iterator[Instruction]]] = []
+    at: Instruction | None = root
+    while at is not None:
+        visited.add(at)
+        if at in unknown or _is_unknown_argument(at):
+            unknown.add(at)
+            unknown.update(one for one, _ in path)
+            return True
+        path.append((at, iter(behind(at))))
+        at = None
+        while path and at is None:
+            rest = (one for one in path[-1][1] if one not in visited and one not in known)
+            at = next(rest, None)
+            if at is None:
+                path.pop()
+    return False
+
+
+def _is_unknown_argument(at: Instruction) -> bool:
+    if at.op is not PARAMETER:
+        return False
+    found = find_argument(at)
+    return found is None or found[1].value is None
 
 
 def _value(instruction: Instruction, known: Mapping[Instruction, Any]) -> Any:
@@ -201,7 +231,7 @@ def known_value(instruction: Instruction, through_loops: bool = True) -> np.ndar
         if len(traces) == 1 and through_loops and instruction not in memory:
             return _known_now(instruction, traces[0], traces[0].memory.prepared)
     if instruction not in memory:
-        if unknown_arguments(instruction, memory):
+        if _is_unknown(instruction, memory, traces[0].unknown if traces else set()):
             return None
         order = _order([instruction], memory)
         if not through_loops and any(at.op is WHILE for at in order):

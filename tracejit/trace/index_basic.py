@@ -152,6 +152,11 @@ class BasicIndex:
                 runs.append(part if isinstance(part, Run) else Run.whole(size))
         return runs
 
+    @property
+    def is_moving(self) -> bool:
+        """Whether a place is known only when the graph runs."""
+        return bool(self._moving())
+
     def _moving(self) -> dict[int, Moving | Stretch]:
         parts = [part for part in self.parts if not isinstance(part, New)]
         return {d: part for d, part in enumerate(parts) if isinstance(part, Moving | Stretch)}

@@ -7,6 +7,7 @@ that is read takes over the writes to the others since, in order.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import weakref
 from collections.abc import Callable, Sequence
@@ -320,6 +321,13 @@ def _turning(shape: Shape) -> list[Path]:
 
 
 def _shape_after(path: Path, shape: Shape) -> Shape:
+    if isinstance(path, BasicIndex) and path.is_moving:
+        return path.read(layout.full(shape, 0)).array_shape
+    return _known_shape_after(path, shape)
+
+
+@functools.lru_cache(maxsize=1024)
+def _known_shape_after(path: Path, shape: Shape) -> Shape:
     return path.read(layout.full(shape, 0)).array_shape
 
 

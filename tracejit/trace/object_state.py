@@ -83,8 +83,7 @@ class Change(NamedTuple):
     @property
     def identity(self) -> tuple[int, Any]:
         """The same for all changes of one place."""
-        holder = self.holder.own if isinstance(self.holder, _Globals) else self.holder
-        return id(holder), self.key
+        return _identity(self.holder), self.key
 
     def get(self) -> Any:
         """What the place holds; `MISSING` where there is nothing."""
@@ -127,6 +126,10 @@ class _Opaque(NamedTuple):
     state: Any
 
 
+def _identity(holder: Any) -> int:
+    return id(holder.own if isinstance(holder, _Globals) else holder)
+
+
 class Snapshot:
     """The reachable objects at one moment, and their state."""
 
@@ -153,6 +156,10 @@ class Snapshot:
             if not np.array_equal(array, copy, equal_nan=array.dtype.kind in "fc"):
                 yield Change(name, None, None, copy)
         yield from self.moves()
+
+    def holders(self) -> Iterator[int]:
+        """What can be changed, as the `Change.identity` of a place in it begins."""
+        return (_identity(holder) for _, holder, _ in self.held)
 
     def moves(self) -> Iterator[Change]:
         """The iterators, files and random generators whose state is another now."""

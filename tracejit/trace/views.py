@@ -29,6 +29,8 @@ class Path(Protocol):
     def write(self, base: Instruction, value: Instruction) -> Instruction:
         """The base's value after ``value``, of the view's shape, was written to the view."""
 
+    def __hash__(self) -> int: ...
+
     def strides(self, shape: tuple[int, ...], strides: Strides) -> Strides | None:
         """The view's strides, given the base's shape and strides; None when they are not needed."""
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 import functools
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from types import CellType
+from types import CellType, CodeType
 from typing import Any
 
-from tracejit.errors import ConcretizationError
+from tracejit.errors import ConcretizationError, dismiss
+from tracejit.trace.context import running_traces
 from tracejit.trace.object_state import MISSING, Change, Snapshot, snapshot
 from tracejit.transforms.autograph.optional import OptionalValue, Undefined
 from tracejit.transforms.autograph.parts import Action, Get, Put
@@ -41,7 +42,18 @@ class Watch:
     ) -> None:
         cells = _cells(put)
         self._snapshots: list[Snapshot] = [snapshot(p, cells) for p in parts if p is not None]
+        self.carry(carried)
+
+    def carry(self, carried: Sequence[Change]) -> None:
+        """Leaves out the places that are ``carried`` from now on."""
         self._carried = {one.identity for one in carried}
+
+    def reachable(self, changes: Collection[Change]) -> list[Change]:
+        """Those of the changes whose place is watched."""
+        if not changes:
+            return []
+        watched = {one for each in self._snapshots for one in each.holders()}
+        return [one for one in changes if one.identity[0] in watched]
 
     def require_kept(self, statement: str) -> None:
         """Raises `HiddenWriteError` where something has changed, and makes it what it was."""
@@ -139,10 +151,12 @@ def with_hidden_writes(
     Raises `ConcretizationError` for changes that are no assignments: the length of a list, the
     state of an iterator.
     """
-    carried: list[Change] = []
+    found = _found_in(parts)
+    watch = Watch(parts, put, [])
+    carried = watch.reachable(found.values())
+    watch.carry(carried)
     while True:
         variables = _Variables(get, put, names, carried)
-        watch = Watch(parts, put, carried)
         try:
             with watching(watch):
                 with_arrays_lent(
@@ -159,6 +173,25 @@ def with_hidden_writes(
             if error.watch is not watch or not error.changes:
                 raise
             carried = [*carried, *error.changes]
+            found |= {change.identity: change for change in error.changes}
+            dismiss(error)
+            watch = Watch(parts, put, carried)
+
+
+def _found_in(parts: Sequence[Action | None]) -> dict[Any, Change]:
+    """What the statement of some ``parts`` has been found to change in the running trace.
+
+    A statement inside another is recorded once for each recording of the one around it, and need
+    not find out again: else the recordings would multiply with each statement around it.
+    """
+    traces = running_traces()
+    return traces[0].hidden_writes.setdefault(tuple(map(_code, parts)), {}) if traces else {}
+
+
+def _code(part: Action | None) -> CodeType | None:
+    while isinstance(part, functools.partial):
+        part = part.func
+    return getattr(part, "__code__", None)
 
 
 class _Variables:

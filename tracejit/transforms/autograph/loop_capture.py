@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracejit import tree
-from tracejit.errors import ConcretizationError, TracejitError
+from tracejit.errors import ConcretizationError, TracejitError, dismiss
 from tracejit.trace.affine_bounds import with_places_free
 from tracejit.trace.context import are_differentiated, current_trace
 from tracejit.trace.table import call as numpy_call
@@ -142,6 +142,7 @@ def _is_recorded(
             # The loop around this one lends the array, and comes again.
             raise
         counting.refused[key] = str(error)
+        dismiss(error)
         return False
     finally:
         counting.depth -= 1

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tracejit import tree
-from tracejit.errors import ArgumentError, ConcretizationError
+from tracejit.errors import ArgumentError, ConcretizationError, dismiss
 from tracejit.graph import Instruction
 from tracejit.lax.control import loop
 from tracejit.lax.scanning import repeated
@@ -461,6 +461,7 @@ def run_loop(
                 raise
             asked.append(error.variable)
             put(before)
+            dismiss(error)
 
 
 def _run(made: _Loop, wanted: Sequence[str], test: Action | None, first: Any) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.callbacks import callback
-from tracejit.errors import ConcretizationError
+from tracejit.errors import ConcretizationError, dismiss
 from tracejit.trace.tracer import lift
 from tracejit.transforms.autograph.branches import if_
 from tracejit.transforms.autograph.calls import call
@@ -87,9 +87,10 @@ def while_(
             try:
                 with_hidden_writes(run, (test, body), get, put, names, unbound)
                 return
-            except ShortenedError:
+            except ShortenedError as error:
                 if peeled == PEELED:
                     raise
+                dismiss(error)
             # Behind the first step arrays have the sizes that they have behind all others.
             peeled += 1
             if_(condition, body, _nothing, get, put, names, unbound)
@@ -120,9 +121,10 @@ def for_(
         run = functools.partial(run_loop, "for", iterable, goes_on, body, wanted=live)
         try:
             with_hidden_writes(run, (goes_on, body), get, put, names, unbound)
-        except ShortenedError:
+        except ShortenedError as error:
             if iterable.peeled == PEELED:
                 raise
+            dismiss(error)
             condition = iterable.goes_on(iterable.start)
             first = functools.partial(body, iterable.start)
             if_(condition, first, _nothing, get, put, names, unbound)
@@ -140,9 +142,10 @@ def for_(
                 try:
                     with_hidden_writes(run, (goes_on, body), get, put, names, unbound)
                     return
-                except ShortenedError:
+                except ShortenedError as error:
                     if peeled == PEELED:
                         raise
+                    dismiss(error)
                 peeled += 1
             if_(condition, functools.partial(body, item), _nothing, get, put, names, unbound)
             continue

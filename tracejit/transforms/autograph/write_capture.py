@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit import tree
-from tracejit.errors import ConcretizationError
+from tracejit.errors import ConcretizationError, dismiss
 from tracejit.trace.context import current_trace
 from tracejit.trace.tracer import ForeignWriteError, Tracer, lift
 from tracejit.transforms.autograph.parts import Get, Put
@@ -145,6 +145,7 @@ def with_arrays_lent(
                 raise
             lent.require_free(error.array)
             found = error.array
+            dismiss(error)
         finally:
             if not is_done:
                 lent.take_back()
