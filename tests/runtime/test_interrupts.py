@@ -119,7 +119,7 @@ def counted(x):
     return lax.fori_loop(0, 10**8, lambda i, c: np.sin(c) + np.cos(c[::-1]), np.ones(999) * x)
 
 def product(x):
-    ones = np.ones((20000, 20000)) * x
+    ones = np.ones((18000, 18000), np.float32) * np.float32(x)
     return (ones @ ones)[0, 0]
 
 def chain(x):

@@ -235,6 +235,8 @@ def _most(extent: Expr) -> int | None:
 def polling(target: Processor) -> str:
     """``int32 tracejit_poll(ptr state)``: other than 0 if a signal has ended the call; and
     ``int32 tracejit_count(ptr state)``: how many iterations may follow, 0 if it has.
+
+    A clock that went back, as a virtual machine's may, delays a look by one period at most.
     """
     clock, period = _CLOCKS[target.architecture]
     is_intrinsic = "@" in clock
@@ -248,7 +250,9 @@ look:
   %now = {clock}
   %next_at = getelementptr i64, ptr %state, i64 1
   %next = load atomic i64, ptr %next_at monotonic, align 8
-  %early = icmp ult i64 %now, %next
+  %left = sub i64 %next, %now
+  %before = add i64 %left, -1
+  %early = icmp ult i64 %before, {period}
   br i1 %early, label %on, label %due
 due:
   %record_at = getelementptr i64, ptr %state, i64 2
