@@ -266,7 +266,7 @@ def test_a_while_that_the_data_may_end_fills_no_rows_for_certain(is_flagged: boo
 
 
 def test_a_loop_in_registers_writes_the_rows_that_it_stacks() -> None:
-    def stacked(x: tj.Array) -> tj.Array:
+    def stacked(x: Any) -> Any:
         return tj.lax.scan(lambda total, row: (total + row, total * row), x[0], x)[1]
 
     module = tj.jit(stacked).lower(np.ones((33, 17), F32)).module
