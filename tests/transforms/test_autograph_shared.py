@@ -788,3 +788,156 @@ def test_a_loop_that_writes_to_what_the_step_before_bound() -> None:
         jitted(x, 2.0, False)
     for right, ours in zip(f(x, 2.0, True), jitted(x, 2.0, True), strict=True):
         np.testing.assert_array_equal(ours, right)
+
+
+def raveled_after_a_branch(a: np.ndarray, n: Any) -> Any:
+    v = np.arange(4.0)
+    w = v[::-1][1:]
+    if n > 0:
+        w = a[1:4]
+    w.ravel()[0] = 0.125
+    return v, w
+
+
+def raveled_where_a_branch_makes_the_array(a: np.ndarray, n: Any) -> Any:
+    w = a[1:]
+    if n > 0:
+        w = np.arange(8.0)[::-1]
+    z = w.ravel()
+    z[0] = 5
+    return w
+
+
+def made_contiguous_after_a_branch(a: np.ndarray, n: Any) -> Any:
+    w = np.arange(8.0)[::-1]
+    if n > 0:
+        w = np.arange(8.0)
+    np.ascontiguousarray(w)[0] = 5
+    return w
+
+
+def raveled_columns_after_a_branch(a: np.ndarray, n: Any) -> Any:
+    w = np.arange(16.0).reshape(4, 4)[:, ::2]
+    if n > 0:
+        w = np.ones((4, 2))
+    w.ravel()[0] = 7
+    return w
+
+
+def raveled_after_a_loop(a: np.ndarray, n: Any) -> Any:
+    w = np.arange(16.0)[::2]
+    for _ in range(int(n)):
+        w = np.arange(8.0) + w
+    w.ravel()[0] = 5
+    return w
+
+
+def raveled_in_the_step_of_a_loop(a: np.ndarray, n: Any) -> Any:
+    w = np.arange(16.0)[::2]
+    for _ in range(int(n)):
+        w.ravel()[0] = 5
+        w = w * 2
+    return w
+
+
+MAY_HAVE_GAPS = [
+    raveled_after_a_branch,
+    raveled_where_a_branch_makes_the_array,
+    made_contiguous_after_a_branch,
+    raveled_columns_after_a_branch,
+    raveled_after_a_loop,
+    raveled_in_the_step_of_a_loop,
+]
+
+
+@pytest.mark.parametrize("f", MAY_HAVE_GAPS)
+def test_an_array_that_may_have_gaps_is_not_written_to_through_a_ravel(
+    f: Callable[..., Any],
+) -> None:
+    with pytest.raises(ConcretizationError, match=r"gives a view of it or a copy.*shared\.py:\d"):
+        tj.jit(f, autograph=True)(np.arange(9.0), 2.0)
+
+
+def test_the_next_step_of_a_loop_may_get_an_array_with_gaps() -> None:
+    def f(n: Any) -> Any:
+        w = np.arange(8.0)
+        for _ in range(int(n)):
+            w.ravel()[0] = 5
+            w = np.arange(16.0)[::2]
+        return w
+
+    with pytest.raises(UnsupportedError, match="asks for the order of memory"):
+        tj.jit(f, autograph=True)(2.0)
+
+
+def test_an_array_that_may_have_gaps_is_read_and_copied() -> None:
+    def f(n: Any) -> Any:
+        w = np.arange(16.0).reshape(4, 4)[:, ::2]
+        if n > 0:
+            w = np.ones((4, 2))
+        x, y, z = w.copy(), w + 1, w.flatten()
+        x.ravel()[0], y.ravel()[1], z[2] = 7, 8, 9
+        return w, w.ravel(), x, y, z
+
+    jitted = tj.jit(f, autograph=True)
+    for n in (-1.0, 1.0):
+        for one, other in zip(f(n), jitted(n), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def written_in_a_loop_of_a_loop(a: np.ndarray, n: Any) -> Any:
+    z, s = a * 1, 0.0
+    for _ in range(int(n)):
+        y = z
+        for _ in range(int(n)):
+            y[0] = s + 3
+            s = s + z.sum()
+    return z, s
+
+
+def written_in_a_loop_of_a_branch(a: np.ndarray, n: Any) -> Any:
+    z, s = a * 1, 0.0
+    if n > 0:
+        y = z[1:]
+        for _ in range(int(n)):
+            y *= 2
+            s = s + z.sum()
+    return z, s
+
+
+def written_in_one_branch_of_a_loop(a: np.ndarray, n: Any) -> Any:
+    z = a * 1
+    for _ in range(int(n)):
+        y = z
+        if z[0] < 9:
+            y += z.sum()
+        else:
+            y = y * 2
+    return z
+
+
+def written_by_a_mask_in_a_loop_of_a_loop(a: np.ndarray, n: Any) -> Any:
+    z, i = a * 1, 0
+    while i < n:
+        i += 1
+        y = z
+        for _ in range(int(n)):
+            y[y > a.mean()] = z.sum() * 0.125
+    return z
+
+
+WRITTEN_FURTHER_IN = [
+    written_in_a_loop_of_a_loop,
+    written_in_a_loop_of_a_branch,
+    written_in_one_branch_of_a_loop,
+    written_by_a_mask_in_a_loop_of_a_loop,
+]
+
+
+@pytest.mark.parametrize("f", WRITTEN_FURTHER_IN)
+def test_a_name_bound_in_a_statement_is_written_to_in_one_inside(f: Callable[..., Any]) -> None:
+    jitted = tj.jit(f, autograph=True)
+    for n in (-1.0, 2.0, 3.0):
+        ours, right = jitted(np.arange(6.0), n), f(np.arange(6.0), n)
+        for one, other in zip(ours, right, strict=True):
+            np.testing.assert_array_equal(one, other)

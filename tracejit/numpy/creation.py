@@ -148,7 +148,8 @@ def _in_order(x: Tracer, order: str) -> Tracer:
     turned = x if order == "C" else x.T
     known = x.layout
     if is_contiguous(turned):
-        if is_vector(x.shape) or (known is not None and known.is_certain):
+        may_copy = known is not None and known.has_gaps
+        if not may_copy and (is_vector(x.shape) or (known is not None and known.is_certain)):
             return x
         view = turned.through(Reshape(turned.shape, may_copy=True), False)
         return view if order == "C" else view.T

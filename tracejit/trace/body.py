@@ -17,7 +17,7 @@ from tracejit.errors import ArgumentError, TracerLeakError, UnsupportedError
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, PARAMETER
 from tracejit.shapes import Shape
-from tracejit.trace.context import Trace, note_permuted
+from tracejit.trace.context import Trace, note_gaps, note_permuted
 from tracejit.trace.convert import operand
 from tracejit.trace.object_state import require_still, snapshot
 from tracejit.trace.outside_world import calls_so_far, require_no_calls
@@ -39,6 +39,8 @@ class Abstract(NamedTuple):
         given = operand(value)
         if isinstance(value, Tracer) and value.is_permuted:
             note_permuted()
+        if isinstance(value, Tracer) and value.has_gaps:
+            note_gaps()
         is_scalar = (
             value.is_scalar if isinstance(value, Tracer) else not isinstance(value, np.ndarray)
         )
@@ -154,7 +156,9 @@ def _require_order(trace: Trace, leaves: Sequence[Any]) -> None:
 
     Later ones may get its results, which lie in another order.
     """
-    if trace.asks_order and any(isinstance(leaf, Tracer) and leaf.is_permuted for leaf in leaves):
+    arrays = [leaf for leaf in leaves if isinstance(leaf, Tracer)] if trace.asks_order else []
+    has_next = bool(trace.arguments)
+    if any(array.is_permuted or (has_next and array.has_gaps) for array in arrays):
         raise UnsupportedError(
             f"{trace.name}: it asks for the order of memory (order='K' or 'A', or a write through "
             f"ravel or reshape), and an array that it hands on does not lie row by row; write the "

@@ -92,7 +92,8 @@ class Trace:
     are those of arguments that are Python's integers. ``limit`` holds for inner traces as well;
     recording that reaches ``end`` asks it. ``asks_order``: what was recorded is right for
     arguments that lie in memory row by row. ``has_permuted``: an array was made that may lie in
-    another order. ``unknown`` values are known to depend on unknown arguments.
+    another order. ``has_gaps``: a branch or loop may give a view whose elements do not lie one
+    behind the other. ``unknown`` values are known to depend on unknown arguments.
     ``hidden_writes`` are what statements, by their code, have been found to change beside their
     variables. ``memory`` has what earlier traces of the function made;
     inner traces make everything anew.
@@ -111,6 +112,7 @@ class Trace:
         "eager",
         "effects",
         "end",
+        "has_gaps",
         "has_permuted",
         "hidden_writes",
         "limit",
@@ -140,7 +142,7 @@ class Trace:
         self.alive = False
         self.parent: Trace | None = None
         self.arguments: dict[Instruction, Argument] = {}
-        self.asks_order = self.has_permuted = False
+        self.asks_order = self.has_permuted = self.has_gaps = False
         self._copies: list[Callable[[], bool]] = []
         self.bounds: dict[Instruction, Bounds] = {}
         self.channels = 0
@@ -165,6 +167,7 @@ class Trace:
         self.record_numpy &= self.parent is None or self.parent.record_numpy
         self.alive = True
         self.has_permuted = self.parent is not None and self.parent.has_permuted
+        self.has_gaps = self.parent is not None and self.parent.has_gaps
         self._before = make_from(None if self.memory is None else self.memory.begun())
         self.start = mark()
         if self.limit is not None:
@@ -283,6 +286,12 @@ def note_permuted() -> None:
     """Says that an array was made that may not lie in memory row by row."""
     for trace in _running.traces:
         trace.has_permuted = True
+
+
+def note_gaps() -> None:
+    """Says that a view whose elements do not lie one behind the other goes in or out of a body."""
+    for trace in _running.traces:
+        trace.has_gaps = True
 
 
 def run_on(partitions: int) -> None:

@@ -19,11 +19,13 @@ from tracejit.trace.views import Strides, row_major_strides
 class Layout(NamedTuple):
     """The dimensions of an array that is no view, outermost first; None if that is not known.
 
-    ``is_certain``: it lies so however the arguments of the trace lie.
+    ``is_certain``: it lies so however the arguments of the trace lie. ``has_gaps``: it may stand
+    for a view whose elements do not lie one behind the other, such as ``x[::2]`` or ``x[::-1]``.
     """
 
     order: tuple[int, ...] | None
     is_certain: bool = False
+    has_gaps: bool = False
 
 
 UNKNOWN = Layout(None)
@@ -74,6 +76,12 @@ def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
         step == wanted or size == 1
         for step, wanted, size in zip(strides, dense, shape, strict=True)
     )
+
+
+def leaves_gaps(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether elements do not lie one behind the other in any order of the dimensions."""
+    order = copied_order(strides)
+    return not is_dense([shape[d] for d in order], [strides[d] for d in order])
 
 
 def copied_order(strides: Sequence[int]) -> tuple[int, ...]:

@@ -50,6 +50,7 @@ from tracejit.trace.memory_order import (
     is_dense,
     is_row_by_row,
     is_vector,
+    leaves_gaps,
     row_major,
 )
 from tracejit.trace.methods import Methods
@@ -317,10 +318,11 @@ class Tracer(Operators, Indexing, Methods):
     def lay(self, layout: Layout | None) -> None:
         """Says how an array that is no view lies in memory."""
         assert self._base is None, "a view lies in its base"
-        if layout is not None and not is_vector(self.shape):
-            self._layout = layout
-            if layout.order != tuple(range(self.ndim)):
-                note_permuted()
+        if layout is None or (is_vector(self.shape) and not layout.has_gaps):
+            return
+        self._layout = layout
+        if layout.order != tuple(range(self.ndim)):
+            note_permuted()
 
     def lay_like(self, array: Tracer) -> None:
         """Says that an array that is no view lies in memory as ``array`` does."""
@@ -331,13 +333,26 @@ class Tracer(Operators, Indexing, Methods):
         """The layout of an array of its own whose elements lie in the same order."""
         if self._base is None:
             return self._layout
-        return self.copied_layout("K") if self.is_permuted else None
+        if not self.is_permuted and not self.has_gaps:
+            return None
+        return self.copied_layout("K")._replace(has_gaps=self.has_gaps)
 
     def lay_unknown(self) -> None:
         """Says that an array, of another trace's, may lie in memory as any array there does."""
         trace = current_trace()
-        if trace is not None and trace.has_permuted:
-            self.lay(UNKNOWN)
+        if trace is not None and (trace.has_permuted or trace.has_gaps):
+            is_known = not trace.has_permuted or is_vector(self.shape)
+            self.lay(Layout(tuple(range(self.ndim)) if is_known else None, False, trace.has_gaps))
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether this is, or may be, a view whose elements do not lie one behind the other."""
+        if self.is_scalar or self.size < 2:
+            return False
+        layout, strides = self.layout, self.strides_in_elements()
+        if layout is not None and layout.has_gaps:
+            return True
+        return self._base is not None and (strides is None or leaves_gaps(self.shape, strides))
 
     @property
     def is_permuted(self) -> bool:
@@ -392,7 +407,8 @@ class Tracer(Operators, Indexing, Methods):
 
     def _is_dense(self) -> bool:
         """Whether the order in memory is known, whichever array this is."""
-        if self.has_unknown_order:
+        layout = self.layout
+        if self.has_unknown_order or (layout is not None and layout.has_gaps):
             return False
         shares = self.root.shares
         return shares is None or all(map(are_dense, shares.entries))

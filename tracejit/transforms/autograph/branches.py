@@ -16,6 +16,7 @@ from tracejit.sources import source_of
 from tracejit.trace.affine_bounds import assuming
 from tracejit.trace.body import Body, record_body
 from tracejit.trace.boolean_indexing import Masked
+from tracejit.trace.context import current_trace
 from tracejit.trace.convert import PYTHON_SCALARS, converted
 from tracejit.trace.tracer import Tracer
 from tracejit.transforms.autograph.branch_aliases import (
@@ -59,6 +60,7 @@ from tracejit.transforms.autograph.values import (
     unchanged,
     written_back,
 )
+from tracejit.transforms.autograph.write_capture import require_lent
 
 
 def if_(
@@ -224,6 +226,7 @@ class _Branch:
     ) -> None:
         self._action, self._get, self._put, self._before = action, get, put, before
         self._names = names
+        self._owner = current_trace()
         self.finals: list[Final] = []
         self.error: Exception | None = None
         self.lost: list[tuple[Masked, str]] = []
@@ -257,6 +260,7 @@ class _Branch:
             self.error = error
             return []
         require_kept("if")
+        require_lent(self._owner, self.originals.values())
         left = self._get()
         self.lost = require_own_masked("if", self._names, self._before, copies, left, begun)
         results: list[Any] = []

@@ -78,6 +78,7 @@ from tracejit.transforms.autograph.values import (
     unchanged,
     written_back,
 )
+from tracejit.transforms.autograph.write_capture import require_lent
 from tracejit.traversal import in_order
 
 _STEEP = frozenset({ACOS, ACOSH, ASIN, ATANH, CBRT, LOG, LOG1P, POW, RSQRT, SQRT})
@@ -135,6 +136,7 @@ class _Loop:
         self.statement, self.steps, self.action, self.target = statement, steps, action, target
         self.is_known = is_known
         self.get, self.put, self.names = get, put, names
+        self.owner = current_trace()
         self.before = get()
         if steps is not None and steps.known is not None and target is not None:
             # Each step assigns it first.
@@ -196,6 +198,9 @@ class _Loop:
             self._require_small(state)
             self._require_tame()
         require_kept(self.statement)
+        for number in self.carried:
+            starts, copies = tree.leaves(self.before[number]), tree.leaves(held[number])
+            require_lent(self.owner, zip(copies, starts, strict=True))
         ends = self.get()
         self.settled = {
             name

@@ -51,6 +51,7 @@ class Detached(Tracer):
     def __init__(self, view: Tracer) -> None:
         super().__init__(view.instruction, view.owner, is_scalar=False)
         self.original = view
+        self.lay_like(view)
 
 
 def attached(value: Any) -> Any:

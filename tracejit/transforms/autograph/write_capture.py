@@ -7,12 +7,13 @@ holds the part's own value of it, so that every name and every view sees the wri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tracejit import tree
 from tracejit.errors import ConcretizationError, dismiss
-from tracejit.trace.context import current_trace
+from tracejit.trace.context import Trace, current_trace
+from tracejit.trace.may_alias import is_written
 from tracejit.trace.tracer import ForeignWriteError, Tracer, lift
 from tracejit.transforms.autograph.parts import Get, Put
 from tracejit.transforms.autograph.values import Detached, attached
@@ -22,6 +23,25 @@ def _value_of(array: Tracer) -> Tracer:
     made = lift(array.instruction, False)
     made.lay_like(array)
     return made
+
+
+def require_lent(owner: Trace | None, pairs: Iterable[tuple[Any, Any]]) -> None:
+    """Raises `ForeignWriteError` where a part has written to the copy of an array of a trace
+    further out than ``owner``, the statement's: other names there see the write, too.
+
+    ``pairs`` are copies and originals. The statement around this one lends the array.
+    """
+    running = current_trace()
+    for copy, original in pairs:
+        if not isinstance(copy, Tracer) or not isinstance(original, Tracer):
+            continue
+        root = original.root
+        if is_written(copy) and not original.is_scalar and root.owner not in (owner, running):
+            raise ForeignWriteError(
+                f"an array of {root.owner.name} is written to inside "
+                f"{owner.name if owner else 'a statement'}; return the new value instead",
+                root,
+            )
 
 
 class _Lent:
