@@ -369,7 +369,7 @@ class Tracer(Operators, Indexing, Methods):
         """Whether the order in memory is not known, and elements may lie in more than one."""
         return self.strides_in_elements() is None and not is_vector(self.shape)
 
-    def copied_layout(self, order: str) -> Layout | None:
+    def copied_layout(self, order: str) -> Layout:
         """How a copy in an order K, A, C or F lies in memory."""
         rank = self.ndim
         if order in ("C", "F"):
