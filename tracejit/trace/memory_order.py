@@ -19,8 +19,8 @@ from tracejit.trace.views import Strides, row_major_strides
 class Layout(NamedTuple):
     """The dimensions of an array that is no view, outermost first; None if that is not known.
 
-    ``is_certain``: it lies so however the arguments of the trace lie. ``has_gaps``: it may stand
-    for a view whose elements do not lie one behind the other, such as ``x[::2]`` or ``x[::-1]``.
+    ``is_certain``: it lies so however the arguments of the trace lie. ``has_gaps``: it may be
+    a view whose elements do not lie one behind the other, such as ``x[::2]`` or ``x[::-1]``.
     """
 
     order: tuple[int, ...] | None
