@@ -249,7 +249,7 @@ Api = _structure(
 class Record(ctypes.Structure):
     """A call in a loaded program: what compiled code reads, and the state of its instance.
 
-    ``frame`` is copied for each run. ``settle(run, error, future)`` returns 0 if a handler that
+    ``frame`` is copied for each run. ``settle(run, error, future)`` returns 1 if a handler that
     returned these did not fail; ``end(run)`` deletes the states that prepare and initialize left.
     """
 

@@ -68,13 +68,16 @@ def end_run(run: Any) -> None:
 
 @never_lost
 def _settle(run: int, error: int | None, future: int | None) -> int:
-    """What compiled code calls where a handler returned an error or a future; -1 if it failed."""
+    """What compiled code calls where a handler returned an error or a future; 1 if it succeeded.
+
+    0 is also what `ctypes` returns where a signal is handled before the first statement.
+    """
     try:
         _instances[_record(abi.Run.from_address(run)).number].settle(error, future)
     except BaseException as raised:
         keep_raised(raised)
-        return -1
-    return 0
+        return 0
+    return 1
 
 
 @never_lost

@@ -57,8 +57,10 @@ class Executable:
         self.outputs = tuple(artifact.outputs)
         self.donated = tuple(artifact.aliases.values())
         self.run = _runner(entry, artifact)
-        if artifact.callbacks or artifact.native_calls:
+        if artifact.callbacks:
             self.run = _losing_nothing(self.run)
+        elif artifact.native_calls:
+            keep_lost()
         # What the function's table points to lives as long as the function, even held alone.
         self.run.__dict__["artifact"] = artifact
 

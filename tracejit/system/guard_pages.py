@@ -7,11 +7,13 @@ end.signal                              signal.SIGSEGV
 
 from __future__ import annotations
 
+import contextvars
 import ctypes
 import functools
 import mmap
 import os
 import signal
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -109,7 +111,11 @@ def in_copy(run: Callable[[], object], seconds: float) -> Ending | None:
 
 
 def _call_and_end(run: Callable[[], object], writing: int) -> None:
-    """The copy's whole life. The pipe closes with the process."""
+    """The copy's whole life. The pipe closes with the process.
+
+    ``exit`` destroys the variables of its thread first, and those of a thread that has worked for
+    other libraries may wait for threads that the copy lacks; so the call has a new thread.
+    """
     code = 0
     try:
         crash_in_silence()
@@ -117,13 +123,24 @@ def _call_and_end(run: Callable[[], object], writing: int) -> None:
         quiet = os.open(os.devnull, os.O_WRONLY)
         os.dup2(quiet, 1)
         os.dup2(quiet, 2)
-        run()
-    except BaseException as error:
-        code = _RAISED
-        text = f"{type(error).__name__}\n{getattr(error, 'message', error)}"
-        os.write(writing, text.encode()[: _MOST // 2])
+        raised: list[BaseException] = []
+        within = contextvars.copy_context()
+        thread = threading.Thread(target=within.run, args=(_keep_raised, run, raised))
+        thread.start()
+        thread.join()
+        for error in raised:
+            code = _RAISED
+            text = f"{type(error).__name__}\n{getattr(error, 'message', error)}"
+            os.write(writing, text.encode()[: _MOST // 2])
     finally:
         os._exit(code)
+
+
+def _keep_raised(run: Callable[[], object], raised: list[BaseException]) -> None:
+    try:
+        run()
+    except BaseException as error:
+        raised.append(error)
 
 
 def _exit_at_once() -> None:

@@ -172,9 +172,9 @@ static int settle_native(Run *run, TJ_Error *error, void *given) {
     pthread_mutex_destroy(&future->mutex);
     free(future);
   }
-  if (!error) return 0;
+  if (!error) return 1;
   snprintf(native_message, sizeof native_message, "%s", error->message);
   free(error);
-  return -1;
+  return 0;
 }
 static void end_native(Run *run) { (void)run; }

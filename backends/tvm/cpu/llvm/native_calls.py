@@ -129,7 +129,7 @@ class _Writer:
         self.lines.append(f"settle_{name}:")
         settle = self.load("ptr", "%record", int(Record.settle.offset))
         status = self.made(f"call i32 {settle}(ptr %run, ptr {error}, ptr {future})")
-        settled = self.made(f"icmp eq i32 {status}, 0")
+        settled = self.made(f"icmp eq i32 {status}, 1")
         self.line(f"br i1 {settled}, label %after_{name}, label %end")
         self.lines.append(f"after_{name}:")
 
