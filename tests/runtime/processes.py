@@ -22,7 +22,8 @@ def finished(process: subprocess.Popen[str], timeout: float = 120, given: str = 
         out, error = process.communicate(given, timeout=timeout)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)  # its children too
-        raise
+        out, error = process.communicate()
+        raise AssertionError(f"it has not ended, and said {out!r} and {error!r}") from None
     assert process.returncode == 0, error
     assert not error, error
     return out.strip()
