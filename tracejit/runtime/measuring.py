@@ -162,9 +162,8 @@ class _Run:
         status = kernel(*addresses)
         self.seconds[number] += time.perf_counter() - begin
         self.calls[number] += 1
-        interrupts.raise_interrupt()
+        raise_pending()
         if status:
-            raise_pending()
             raise CompilationError("explain: a kernel failed")
 
 
