@@ -23,6 +23,7 @@ out in memory of our own, slower and just as right.
 from __future__ import annotations
 
 import ctypes
+import enum
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -55,6 +56,43 @@ STACK_BYTES = 16 << 10
 
 ALIGNMENT = 64
 """Where a workspace starts: a cache line, and the widest vector register."""
+
+STATE_WORDS = 8
+"""The length of a `SignalState`, which fills a line of the cache."""
+
+
+class SignalState(enum.IntEnum):
+    """The 64-bit words of one call by which a signal ends it; the others are zero.
+
+    A call whose ``FLAG`` is set skips the rest of its work. The clock is read again at ``NEXT``,
+    ``RECORD`` is the address of a `SignalRecord`, and `tracejit_count` notes in ``LAST`` when the
+    last row of iterations began, and in ``LENGTH`` how many iterations it had.
+    """
+
+    FLAG = 0
+    NEXT = 1
+    RECORD = 2
+    LAST = 3
+    LENGTH = 4
+
+
+class SignalRecord(enum.IntEnum):
+    """The 64-bit words of a process by which compiled code lets Python handle signals.
+
+    The addresses of functions; the number of the main thread, which alone handles signals; and
+    the exception that ended a call.
+    """
+
+    THREAD = 0
+    MAIN = 1
+    TAKE = 2
+    CHECK = 3
+    FETCH = 4
+    GIVE = 5
+    TYPE = 6
+    VALUE = 7
+    TRACEBACK = 8
+
 
 _WORD = 8
 _RANK_MASK = (1 << 32) - 1

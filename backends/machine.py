@@ -102,16 +102,10 @@ def thread_count() -> int:
     at most `MOST_THREADS`; else `usable_cores`.
     """
     for name in ("TVM_NUM_THREADS", "OMP_NUM_THREADS"):
-        wanted = natural_number(os.environ.get(name, "").partition(",")[0])
+        wanted = system.natural_number(os.environ.get(name, "").partition(",")[0])
         if wanted:
             return min(wanted, MOST_THREADS)
     return usable_cores()
-
-
-def natural_number(text: str) -> int | None:
-    """The number that a user wrote in digits; None for anything else."""
-    digits = text.strip()
-    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 20 else None
 
 
 def usable_cores() -> int:
@@ -147,5 +141,5 @@ def _quota(folder: Path) -> int | None:
             period = (folder / "cpu.cfs_period_us").read_text(encoding="utf-8").strip()
     except OSError:
         return None
-    parts, whole = natural_number(quota), natural_number(period)
+    parts, whole = system.natural_number(quota), system.natural_number(period)
     return None if parts is None or not whole else max(1, -(-parts // whole))

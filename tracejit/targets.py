@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,20 +28,17 @@ from tracejit.attributes import OutputAlias
 from tracejit.errors import (
     ArgumentError,
     ElementTypeError,
-    ForeignFunctionError,
     InvalidArgumentError,
-    OutOfBoundsError,
     ShapeError,
     UnknownTargetError,
     UnsupportedError,
 )
 from tracejit.graph import Computation, Instruction, Module
-from tracejit.layouts import from_buffer, to_buffer
 from tracejit.loading import supplied
+from tracejit.native_calls import NativeFunction, call_on_arrays
 from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
 from tracejit.shapes import TOKEN, AnyShape, Shape, TokenShape, TupleShape, element_type_of
 from tracejit.sources import Source, is_entered_again, user_source
-from tracejit.system.guard_pages import guarded, in_copy
 from tracejit.tracebacks import names_misuse
 from tracejit.traversal import called_computations, instructions
 
@@ -103,38 +99,6 @@ class DeviceFunction:
 
     function: Callable[[Sequence[Any]], Sequence[Any]]
     on_host: Sequence[bool]
-
-
-class NativeSite(Protocol):
-    """A call of a compiled library's function, until it is closed; see `tracejit.ffi`."""
-
-    @property
-    def address(self) -> int:
-        """Where the call's record is, a `native_abi.Record`, which compiled code reads."""
-
-    def __call__(self, operands: Sequence[int], results: Sequence[int], /) -> None:
-        """Calls the function on the memory at these addresses. Raises what it returns."""
-
-    def close(self) -> None:
-        """Deletes the states of the call."""
-
-
-class NativeFunction(Protocol):
-    """A function of a compiled library; see `tracejit.ffi`."""
-
-    def symbol(self) -> str:
-        """Its name in C. Raises `UnsupportedError` for one that keeps states, or has no name."""
-
-    def site(
-        self,
-        operands: Sequence[Shape],
-        results: Sequence[Shape],
-        config: str,
-        aliasing: Sequence[OutputAlias],
-        source: Source | None,
-        /,
-    ) -> NativeSite:
-        """A call in a program, on arrays of these shapes, which lie as their layouts say."""
 
 
 @dataclass(frozen=True)
@@ -464,7 +428,7 @@ def call_target(
     """
     target = find_target(name, source)
     if target.native is not None:
-        return _called_natively(
+        return call_on_arrays(
             name, target.native, operands, shape, backend_config, source, aliasing, constraints
         )
     function = target.function
@@ -476,127 +440,6 @@ def call_target(
     except InvalidArgumentError as error:
         raise InvalidArgumentError(error.message, source or error.source) from error
     return _checked(target.title or f"custom_call: {name!r}", made, shape, source)
-
-
-def _called_natively(
-    name: str,
-    native: NativeFunction,
-    operands: Sequence[Any],
-    shape: AnyShape,
-    config: str,
-    source: Source | None,
-    aliasing: Sequence[OutputAlias],
-    constraints: Sequence[AnyShape] | None,
-) -> Any:
-    arrays = [np.asarray(operand) for operand in operands if not isinstance(operand, TokenShape)]
-    given = [s for s in constraints or () if isinstance(s, Shape)] or [
-        Shape(element_type_of(array.dtype), array.shape) for array in arrays
-    ]
-    elements = shape.elements if isinstance(shape, TupleShape) else (shape,)
-    wanted = [element for element in elements if isinstance(element, Shape)]
-    laid_out = [to_buffer(x, s.explicit_layout) for x, s in zip(arrays, given, strict=True)]
-
-    def call(guard: bool = False) -> list[_Memory]:
-        buffers = [_Memory(x.nbytes, x, guard) for x in laid_out]
-        results = [_Memory(each.nbytes, None, guard) for each in wanted]
-        site = native.site(given, wanted, config, aliasing, source)
-        try:
-            site([x.address for x in buffers], [x.address for x in results])
-        finally:
-            site.close()
-        for kind, memories in (("operand", buffers), ("result", results)):
-            for number, memory in enumerate(memories):
-                memory.require_intact(f"custom_call: {name!r} wrote", f"{kind} {number}", source)
-        return results
-
-    if _margin.get():
-        _require_survival(f"custom_call: {name!r}", call, source)
-    made = [x.contents.view(s.dtype) for x, s in zip(call(), wanted, strict=True)]
-    pairs = zip(made, wanted, strict=True)
-    parts = iter([from_buffer(x, s.dimensions, s.explicit_layout) for x, s in pairs])
-    values = [next(parts) if isinstance(element, Shape) else TOKEN for element in elements]
-    return tuple(values) if isinstance(shape, TupleShape) else values[0]
-
-
-_SECONDS = 20.0
-"""How long a function is watched in a copy of this process."""
-
-
-def _require_survival(title: str, call: Callable[[bool], object], source: Source | None) -> None:
-    """Calls a function between guard pages in a copy of this process, which it may end.
-
-    Raises `OutOfBoundsError` where it leaves its arrays, with the place if margins tell it, and
-    `ForeignFunctionError` where it ends the copy otherwise.
-    """
-    ending = in_copy(lambda: call(True), _SECONDS)
-    if ending is None or ending.has_returned:
-        return
-    if ending.signal not in (signal.SIGSEGV, signal.SIGBUS):
-        raise ForeignFunctionError(
-            f"{title} ends the process ({ending}): a handler must not throw exceptions, abort or "
-            "exit; catch exceptions and return an error",
-            source,
-        )
-    nearby = in_copy(lambda: call(False), _SECONDS)
-    if nearby is not None and nearby.raised == OutOfBoundsError.__name__:
-        raise OutOfBoundsError(nearby.text, source)
-    raise OutOfBoundsError(
-        f"{title} reads or writes memory outside of its arrays ({ending})", source
-    )
-
-
-_margin: ContextVar[int] = ContextVar("margin", default=0)
-_PATTERN = 0xA5
-
-
-@contextmanager
-def watching_memory(margin: int = 4096) -> Iterator[None]:
-    """Functions of compiled libraries called inside must write to nothing but their results.
-
-    Each is called in a copy of this process first, its arrays between guard pages; then here,
-    where ``margin`` bytes before and after each array are compared, and operands. Raises
-    `OutOfBoundsError` and, for a function that ends the process, `ForeignFunctionError`.
-    """
-    token = _margin.set(margin)
-    try:
-        yield
-    finally:
-        _margin.reset(token)
-
-
-class _Memory:
-    """The memory of an array that a function gets, with margins where memory is watched."""
-
-    def __init__(self, nbytes: int, array: np.ndarray | None = None, guard: bool = False) -> None:
-        block = guarded(nbytes) if guard else None
-        self._margin = _margin.get() if block is None else 0
-        if block is None:
-            block = np.full(nbytes + 2 * self._margin, _PATTERN, np.uint8)
-        self._block = block
-        self.contents = block[self._margin : self._margin + nbytes]
-        if array is not None:
-            self.contents[:] = array.reshape(-1).view(np.uint8)
-        self._before = self.contents.copy() if self._margin and array is not None else None
-
-    @property
-    def address(self) -> int:
-        return int(self.contents.ctypes.data)
-
-    def require_intact(self, title: str, name: str, source: Source | None) -> None:
-        """Raises `OutOfBoundsError` if the margins are not as they were, or an operand is not."""
-        if not self._margin:
-            return
-        if self._before is not None and not np.array_equal(self._before, self.contents):
-            raise OutOfBoundsError(f"{title} to {name}", source)
-        end = self._margin + self.contents.size
-        places = np.flatnonzero(self._block != _PATTERN)
-        outside = places[(places < self._margin) | (places >= end)]
-        if outside.size:
-            place = int(outside[0])
-            before = place < self._margin
-            distance = self._margin - place if before else place - end
-            where = f"{distance} bytes {'before' if before else 'after the end of'}"
-            raise OutOfBoundsError(f"{title} {where} {name}", source)
 
 
 def _copied(value: Any) -> Any:

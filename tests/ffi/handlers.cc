@@ -139,10 +139,12 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(Overrun, overrun,
                                   .Arg<ffi::Buffer<ffi::F64>>()
                                   .Ret<ffi::Buffer<ffi::F64>>());
 
-// Throws, aborts or ends the process, or reads after its operand.
+// Throws, ends the process, reads after its operand, or never returns.
 static ffi::Error misbehave(int64_t how, ffi::Buffer<ffi::F64> x, ffi::ResultBuffer<ffi::F64> y) {
   if (how == 1) throw std::runtime_error("thrown");
   if (how == 2) std::exit(3);
+  while (how == 4) {
+  }
   volatile double *beyond = x.typed_data() + x.element_count();
   for (size_t i = 0; i < y->element_count(); ++i) y->typed_data()[i] = how == 3 ? beyond[512] : 0;
   return ffi::Error::Success();

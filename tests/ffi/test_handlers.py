@@ -288,6 +288,22 @@ def test_handlers_that_end_the_process_are_named_under_check(
         call(x)
 
 
+def test_handlers_that_do_not_end_are_named_under_check(
+    library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tj.ffi.register_ffi_target("Misbehave", library.Misbehave)
+    x = np.arange(1.0, 4)
+    monkeypatch.setenv("TRACEJIT_HANDLER_TIMEOUT", "1")
+    call = tj.jit(lambda x: tj.ffi.ffi_call("Misbehave", like(x))(x, how=4), check=True)
+    match = r"does not end within 1 seconds.*TRACEJIT_HANDLER_TIMEOUT to more.*test_handlers"
+    with pytest.raises(ForeignFunctionError, match=match):
+        call(x)
+    monkeypatch.setenv("TRACEJIT_HANDLER_TIMEOUT", "0")
+    np.testing.assert_array_equal(
+        tj.jit(lambda x: tj.ffi.ffi_call("Misbehave", like(x))(x, how=0), check=True)(x), 0 * x
+    )
+
+
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_layouts_of_operands_and_results(library: ctypes.CDLL, order: tuple[int, int]) -> None:
     def function(module: Any, shape: Any, x: Any) -> Any:

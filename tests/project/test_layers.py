@@ -28,7 +28,7 @@ LAYERS = (
     {"tree_keys"},
     {"equality", "traversal", "tree"},
     {"tree_util"},
-    {"ops"},
+    {"native_calls", "ops"},
     {"builder", "hlo", "queues", "rules", "targets", "trace", "verifier"},
     {
         "callbacks",

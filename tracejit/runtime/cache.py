@@ -31,7 +31,7 @@ import numpy as np
 from tracejit import errors
 from tracejit.backends import abi
 from tracejit.backends.artifact import ArtifactError, InProcess, unpack
-from tracejit.backends.machine import host, natural_number, thread_count
+from tracejit.backends.machine import host, thread_count
 from tracejit.errors import CompilationError
 from tracejit.graph import Module
 from tracejit.loading import load as load_module
@@ -39,7 +39,7 @@ from tracejit.runtime.callbacks import require
 from tracejit.runtime.executable import Executable, load_open
 from tracejit.runtime.library import compiler_path, library_paths
 from tracejit.sources import warn
-from tracejit.system import Folder, belongs_to_others, cache_folder
+from tracejit.system import Folder, belongs_to_others, cache_folder, natural_number
 
 LIMIT_BYTES = 1 << 30
 

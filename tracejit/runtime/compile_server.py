@@ -24,7 +24,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from tracejit.backends.machine import natural_number, thread_count
+from tracejit.backends.machine import thread_count
 from tracejit.errors import CompilationError, TracejitError
 from tracejit.loading import uninterrupted
 from tracejit.runtime import compile_worker
@@ -41,7 +41,7 @@ from tracejit.runtime.compile_worker import (
 from tracejit.runtime.library import runtime
 from tracejit.runtime.shipping import packed
 from tracejit.sources import warn
-from tracejit.system import after_fork, processes
+from tracejit.system import after_fork, natural_number, processes
 from tracejit.system.files import nameless_file
 
 START_SECONDS = 120.0

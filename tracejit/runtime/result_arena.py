@@ -23,8 +23,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from tracejit.backends.abi import ALIGNMENT, ArraySpec
-from tracejit.backends.machine import natural_number
-from tracejit.system import after_fork
+from tracejit.system import after_fork, natural_number
 
 FROM_BYTES = 1 << 16
 """Smaller results own their memory: the C library keeps as much for the next ones."""

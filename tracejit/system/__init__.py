@@ -221,6 +221,12 @@ def longest_file() -> float:
     return float("inf") if soft == resource.RLIM_INFINITY else soft
 
 
+def natural_number(text: str) -> int | None:
+    """The number that a user wrote in digits; None for anything else."""
+    digits = text.strip()
+    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 20 else None
+
+
 def affinity() -> int:
     """The processors that this process may run on, as far as the system tells."""
     if hasattr(os, "sched_getaffinity"):

@@ -82,10 +82,10 @@ class Ending:
         return self.signal.name if self.signal else f"exit code {self.code}"
 
 
-def in_copy(run: Callable[[], object], seconds: float) -> Ending | None:
-    """How a copy of this process ended that called ``run``; None where nobody knows.
+def in_copy(run: Callable[[], object], seconds: float | None) -> Ending | None:
+    """How a copy of this process ended that called ``run``; None where processes are not copied.
 
-    Nobody knows where processes cannot be copied, and where the copy takes longer.
+    Raises `TimeoutError`, and ends the copy, where that takes longer than ``seconds``.
     """
     if not FORKS:
         return None
@@ -99,7 +99,7 @@ def in_copy(run: Callable[[], object], seconds: float) -> Ending | None:
         if not is_readable(reading, seconds):
             os.kill(child, signal.SIGKILL)
             end_of_process(child)
-            return None
+            raise TimeoutError
         said = os.read(reading, _MOST).decode(errors="replace")
     finally:
         os.close(reading)

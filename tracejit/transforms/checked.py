@@ -23,6 +23,7 @@ from tracejit.errors import (
     SingularMatrixError,
 )
 from tracejit.graph import Instruction, Op
+from tracejit.native_calls import watching_memory
 from tracejit.ops.comparison import COMPARE
 from tracejit.ops.constants import CONSTANT
 from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
@@ -33,7 +34,6 @@ from tracejit.ops.indexing import GATHER, SCATTER
 from tracejit.ops.layout import BROADCAST_IN_DIM, DYNAMIC_SLICE, DYNAMIC_UPDATE_SLICE
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
 from tracejit.shapes import ElementType
-from tracejit.targets import watching_memory
 from tracejit.trace.indexing import DROPPED
 from tracejit.transforms.interpreted import Interpreted
 

@@ -20,13 +20,14 @@ from tracejit.backends.abi import (
     ENTRY,
     LAYOUT,
     STACK_BYTES,
+    STATE_WORDS,
     WRITEABLE,
+    SignalState,
 )
 from tracejit.backends.tvm.cpu.llvm.builder import module_text
 from tracejit.backends.tvm.cpu.llvm.modules import kernel_texts
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
 from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import TranslatedKernels
-from tracejit.backends.tvm.cpu.objects.interrupts import STATE_WORDS
 from tracejit.backends.tvm.cpu.processor import Processor
 from tracejit.backends.tvm.ir.tir import (
     Evaluate,
@@ -233,9 +234,8 @@ class Entry(_Failing):
         last = 1 + len(program.constants) + sum(2 + len(spec.shape) for spec in specs)
         made = self._place(state)
         words = [f"[{STATE_WORDS} x i64] zeroinitializer, ptr {made}"]
-        words += [
-            f"ptr {self._pointer(self._table, last)}, ptr {self.address(made, str(2 * _WORD))}"
-        ]
+        at = self.address(made, str(SignalState.RECORD * _WORD))
+        words += [f"ptr {self._pointer(self._table, last)}, ptr {at}"]
         self._lines += [f"  store {word}, align 8" for word in words]
         return made
 

@@ -22,6 +22,7 @@ from typing import Any
 
 from tvm_ffi import structural_map
 
+from tracejit.backends.abi import STATE_WORDS, SignalRecord, SignalState
 from tracejit.backends.explanation import WHOLE_LOOP
 from tracejit.backends.tvm.cpu.processor import Processor
 from tracejit.backends.tvm.ir.tir import (
@@ -59,10 +60,6 @@ LONG = 10**9
 """Operations and bytes of a program that may take a tenth of a second."""
 SPAN = 10**7
 """Operations and bytes between two looks at the clock, which takes ten nanoseconds."""
-STATE_WORDS = 8
-"""The state of one call: flag, next time, address of `tracejit.runtime.interrupts.RECORD`, and the
-time and length of the last row of iterations."""
-
 _PROCEDURE = 1000
 """The weight of a call of a procedure, where a store counts as one."""
 _MOST_ITERATIONS = 1024
@@ -248,18 +245,18 @@ entry:
   br i1 %set, label %ended, label %look
 look:
   %now = {clock}
-  %next_at = getelementptr i64, ptr %state, i64 1
+  %next_at = getelementptr i64, ptr %state, i64 {SignalState.NEXT:d}
   %next = load atomic i64, ptr %next_at monotonic, align 8
   %left = sub i64 %next, %now
   %before = add i64 %left, -1
   %early = icmp ult i64 %before, {period}
   br i1 %early, label %on, label %due
 due:
-  %record_at = getelementptr i64, ptr %state, i64 2
+  %record_at = getelementptr i64, ptr %state, i64 {SignalState.RECORD:d}
   %record = load ptr, ptr %record_at
   %self = load ptr, ptr %record
   %thread = call i64 %self()
-  %main_at = getelementptr i64, ptr %record, i64 1
+  %main_at = getelementptr i64, ptr %record, i64 {SignalRecord.MAIN:d}
   %main = load i64, ptr %main_at
   %is_main = icmp eq i64 %thread, %main
   br i1 %is_main, label %wait, label %on
@@ -269,25 +266,25 @@ wait:
   %first = icmp eq i64 %next, 0
   br i1 %first, label %on, label %ask
 ask:
-  %take_at = getelementptr i64, ptr %record, i64 2
+  %take_at = getelementptr i64, ptr %record, i64 {SignalRecord.TAKE:d}
   %take = load ptr, ptr %take_at
   %lock = call i32 %take()
-  %check_at = getelementptr i64, ptr %record, i64 3
+  %check_at = getelementptr i64, ptr %record, i64 {SignalRecord.CHECK:d}
   %check = load ptr, ptr %check_at
   %raised = call i32 %check()
   %is_raised = icmp ne i32 %raised, 0
   br i1 %is_raised, label %keep, label %give
 keep:
-  %fetch_at = getelementptr i64, ptr %record, i64 4
+  %fetch_at = getelementptr i64, ptr %record, i64 {SignalRecord.FETCH:d}
   %fetch = load ptr, ptr %fetch_at
-  %kind = getelementptr i64, ptr %record, i64 6
-  %value = getelementptr i64, ptr %record, i64 7
-  %trace = getelementptr i64, ptr %record, i64 8
+  %kind = getelementptr i64, ptr %record, i64 {SignalRecord.TYPE:d}
+  %value = getelementptr i64, ptr %record, i64 {SignalRecord.VALUE:d}
+  %trace = getelementptr i64, ptr %record, i64 {SignalRecord.TRACEBACK:d}
   call void %fetch(ptr %kind, ptr %value, ptr %trace)
   store atomic i32 1, ptr %state monotonic, align 8
   br label %give
 give:
-  %give_at = getelementptr i64, ptr %record, i64 5
+  %give_at = getelementptr i64, ptr %record, i64 {SignalRecord.GIVE:d}
   %release = load ptr, ptr %give_at
   call void %release(i32 %lock)
   br i1 %is_raised, label %ended, label %on
@@ -305,10 +302,10 @@ stop:
   ret i32 0
 on:
   %now = {clock}
-  %last_at = getelementptr i64, ptr %state, i64 3
+  %last_at = getelementptr i64, ptr %state, i64 {SignalState.LAST:d}
   %last = load i64, ptr %last_at
   store i64 %now, ptr %last_at
-  %length_at = getelementptr i64, ptr %state, i64 4
+  %length_at = getelementptr i64, ptr %state, i64 {SignalState.LENGTH:d}
   %length = load i64, ptr %length_at
   %took = sub i64 %now, %last
   %is_slow = icmp ugt i64 %took, {period // 64}
