@@ -21,6 +21,7 @@ from collections.abc import Callable
 from datetime import datetime as moment
 from os import urandom
 from pathlib import Path
+from random import Random
 from secrets import randbelow
 from time import perf_counter
 from typing import Any
@@ -50,6 +51,11 @@ CLOCKS: dict[str, Callable[[], Any]] = {
     "secrets.token_bytes": lambda: secrets.token_bytes(1)[0],
     "secrets.randbelow": lambda: randbelow(7),
     "random.random": lambda: random.random(),
+    "random.Random": lambda: random.Random().random(),
+    "RandomState": lambda: np.random.RandomState(None).rand(),
+    "PCG64": lambda: np.random.Generator(np.random.PCG64()).random(),
+    "SeedSequence": lambda: np.random.SeedSequence().generate_state(1)[0],
+    "Random": lambda: Random().random(),
     "random.SystemRandom": lambda: random.SystemRandom().random(),
     "np.random.rand": lambda: np.random.rand(),
     "open": lambda: _first_line(),
@@ -62,6 +68,17 @@ def test_warns(name: str) -> None:
     ask = CLOCKS[name]
     with pytest.warns(FrozenValueWarning, match=rf"{re.escape(name)} is called while tracing"):
         tj.jit(lambda x: x + ask()).lower(1.0)
+
+
+def test_seeded_generators_are_quiet() -> None:
+    def f(x: Any) -> Any:
+        drawing = random.Random(1), np.random.RandomState(seed=1), Random(1)
+        assert isinstance(drawing[0], random.Random)
+        assert not isinstance(x, np.random.RandomState)
+        numbers = [one.random() for one in drawing]
+        return x + sum(numbers) + np.random.Generator(np.random.PCG64(1)).random()
+
+    assert tj.jit(f)(1.0) == f(1.0)
 
 
 @pytest.mark.filterwarnings("ignore::tracejit.trace.outside_world.FrozenValueWarning")

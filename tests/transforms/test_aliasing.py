@@ -10,7 +10,7 @@ import pytest
 
 import tracejit as tj
 from tracejit.errors import ArgumentError
-from tracejit.transforms.jit.aliasing import EFFORT, twins
+from tracejit.transforms.jit.aliasing import EFFORT, overlaps_itself, twins
 
 
 def both(x: Any, y: Any) -> Any:
@@ -127,3 +127,52 @@ def test_twins_are_found_by_address() -> None:
     assert twins([x, made()], (0,)) == {}
     assert twins([x, x], ()) == {}
     assert EFFORT > 100
+
+
+def _sliding(a: np.ndarray) -> np.ndarray:
+    return np.lib.stride_tricks.sliding_window_view(a, 3, writeable=True)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        _sliding,
+        lambda a: np.lib.stride_tricks.as_strided(a, (3, 3), (0, 8)),
+        lambda a: np.ndarray((3, 3), a.dtype, a, strides=(0, 8)),
+        lambda a: np.broadcast_to(a, (3, 6)),
+    ],
+)
+def test_an_array_that_overlaps_itself(view: Callable[[np.ndarray], np.ndarray]) -> None:
+    def f(x: Any) -> Any:
+        x[1, 0] = 7
+        return x.sum()
+
+    jitted = tj.jit(f)
+    assert jitted(np.ones((3, 3))) == 15
+    for _ in range(2):
+        with pytest.raises(ArgumentError, match="x of f is written to, and some of its elements"):
+            jitted(view(made()))
+    assert tj.jit(lambda x: x.sum())(_sliding(made())) == _sliding(made()).sum()
+
+
+@pytest.mark.parametrize("held", [lambda a: a, lambda a: [a], lambda a: {"k": a}])
+def test_an_array_that_the_function_closes_over(held: Callable[[np.ndarray], Any]) -> None:
+    table = made()
+    known = held(table)
+
+    def f(x: Any) -> Any:
+        x[0] = 7
+        inner = known[0] if type(known) is list else known["k"] if type(known) is dict else known
+        return x.sum() + inner.sum()
+
+    jitted = tj.jit(f)
+    for _ in range(2):
+        assert jitted(made()) == 48
+        with pytest.raises(ArgumentError, match="x of f is written to, and shares memory with kno"):
+            jitted(table[1:])
+
+
+def test_an_array_with_gaps_does_not_overlap_itself() -> None:
+    x = np.arange(24.0).reshape(2, 3, 4).transpose(2, 0, 1)[::-2, :, ::2]
+    assert not overlaps_itself(x)
+    assert tj.jit(reading)(x, x) == reading(x, x)

@@ -116,6 +116,9 @@ def test_the_same_array_twice() -> None:
         (object(), "an object is no array of numbers; make its class a tree of arrays"),
         ({1, 2}, "a set is no array of numbers"),
         (lambda x: x, "a function is no array of numbers"),
+        (np.sin, "an object of class ufunc is no array of numbers"),
+        (np.float32, "a type is no array of numbers"),
+        (slice(2), "a slice is no array of numbers"),
     ],
     ids=lambda given: given if isinstance(given, str) else type(given).__name__,
 )
@@ -125,6 +128,14 @@ def test_refused(value: Any, text: str) -> None:
     assert str(caught.value).startswith("argument p['k'][0] of <lambda>: ")
     assert text in str(caught.value)
     assert isinstance(caught.value, TypeError)
+
+
+@pytest.mark.parametrize("value", ["a", b"a", np.sin, np.float32, np.dtype("f4"), slice(2), len])
+def test_what_can_only_be_static(value: Any) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        tj.jit(lambda x, option: x)(1.0, value)
+    assert "jit(f, static_argnames='option') compiles for each of its" in str(caught.value)
+    assert "tree of arrays" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ ADVICE = {
     ),
     "float": (
         "keep it as an array: use np. functions instead of Python's float, and write it to an "
-        "array made inside the traced function"
+        "array made inside the traced function; print it with tracejit.debug.print('{}', x)"
     ),
     "complex": "keep it as an array and use np. functions instead of Python's complex",
     "array": (

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -146,11 +147,17 @@ def in_words(kind: type) -> str:
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
+KNOWN_WHILE_TRACING = (
+    str | bytes | type | np.dtype | slice | np.ufunc | FunctionType | BuiltinFunctionType
+)
+"""What is no tree of arrays whatever one does, and can be a static argument."""
+
+
 def _refusal(value: Any, array: np.ndarray) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of dtype {array.dtype} cannot be traced: its elements are not numbers"
     kind = in_words(type(value))
-    if isinstance(value, str | bytes | type(None)) or array.ndim:
+    if isinstance(value, type(None) | KNOWN_WHILE_TRACING) or array.ndim:
         return f"{kind} is no array of numbers"
     return (
         f"{kind} is no array of numbers; make its class a tree of arrays "

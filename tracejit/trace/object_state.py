@@ -541,7 +541,7 @@ def _state_of(value: Any, depth: int = 0) -> Any:
     return _Unknown()
 
 
-_COUNTERS = ("line_num", "iterindex", "index")
+_COUNTERS = ("line_num", "index")
 """Where readers and NumPy's iterators say how far they are."""
 _CALLABLE_ITERATOR = type(iter(int, 1))
 

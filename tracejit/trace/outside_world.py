@@ -12,7 +12,7 @@ import functools
 import os
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -55,8 +55,7 @@ def warning(function: Callable[..., Any], name: str | None = None) -> Callable[.
 
 
 def _call_and_warn(function: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
-    if args and name.endswith("default_rng"):
-        # Seeded: the same at each call.
+    if name.endswith("default_rng") and _is_seeded(args, kwargs):
         return function(*args, **kwargs)
     trace = next(iter(running_traces()), None)
     if trace is None:  # in a callback, while the program runs
@@ -136,6 +135,28 @@ class _Datetime(metaclass=_Clock):
 
 class _Date(metaclass=_Clock):
     own = datetime.date
+
+
+class _Seedable(_Clock):
+    """The class of what traced functions see in place of a class of random generators."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if _is_seeded(args, kwargs):
+            return cls.own(*args, **kwargs)
+        return _call_and_warn(cls.own, function_name(cls.own), *args, **kwargs)
+
+
+def _is_seeded(args: Iterable[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a generator made with these arguments draws the same numbers each time."""
+    return any(value is not None for value in (*args, *kwargs.values()))
+
+
+@functools.cache
+def seedable(kind: type) -> Any:
+    """What a traced function sees of a class: a random generator made without a seed warns."""
+    if not (kind.__module__ == "random" or kind.__module__.startswith("numpy.random")):
+        return kind
+    return _Seedable(kind.__name__, (), {"own": kind})
 
 
 CLOCKS: dict[type, Any] = {datetime.datetime: _Datetime, datetime.date: _Date}

@@ -36,6 +36,7 @@ from tracejit.trace.outside_world import (
     FROZEN_MODULES,
     is_outside,
     open_and_warn,
+    seedable,
     warning,
 )
 from tracejit.trace.scalar_class import scalar_class
@@ -123,7 +124,9 @@ def substitute(value: Any) -> Any:
             return scalar_class(value)
         if value in CLOCKS:
             return CLOCKS[value]
-        return (find(value) or value) if value in _CLASSES or is_scipys(value) else value
+        if value in _CLASSES or is_scipys(value):
+            return find(value) or value
+        return seedable(value)
     if kind in _DISPATCHERS or kind in _BRACKETS:
         if is_outside(value):
             return warning(value)  # from time import perf_counter
@@ -208,7 +211,7 @@ class FrozenNamespace(Namespace):
         if callable(value) and (not isinstance(value, type) or name == "SystemRandom"):
             module = getattr(self._module, "__name__", type(self._module).__name__)
             return warning(value, f"{module.replace('numpy', 'np', 1)}.{name}")
-        return value
+        return seedable(value) if isinstance(value, type) else value
 
 
 class RecordingGlobals(dict[str, Any]):

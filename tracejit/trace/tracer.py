@@ -696,7 +696,9 @@ class Tracer(Operators, Indexing, Methods):
         return concrete(self.instruction, "item").tolist()
 
     def __format__(self, spec: str) -> str:
-        return format(concrete(self.instruction, "format")[()], spec) if spec else str(self)
+        if spec:
+            return format(concrete(self.instruction, "format")[()], spec)
+        return f"{self!r} (tracejit.debug.print('{{}}', x) prints the value)"
 
     def __hash__(self) -> int:
         return hash(concrete(self.instruction, "hash")[()])

@@ -2,22 +2,28 @@
 
 g(x, x)             one array under two names: both see what is written, as in Python
 g(x, x[1:])         arrays that overlap otherwise are refused where one of them is written to
+g(table)            so is an array that the function closes over, which is frozen while tracing
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
 from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.passes.input_layouts import Order, order_of_array
 from tracejit.runtime.donation import are_apart, overlapping
+from tracejit.trace.object_state import frozen_values
 from tracejit.trace.tracer import Tracer
 
 Twins = Mapping[int, int]
 """The number of each leaf that is the same array as an earlier one, and that one's."""
+
+Frozen = Sequence[tuple[str, "ref[np.ndarray]"]]
+"""The arrays that a function closes over, by their variables' names."""
 
 EFFORT = 10_000
 """The limit of the search for a common element of two interleaved arrays."""
@@ -38,9 +44,53 @@ def twins(leaves: Sequence[Any], written: Collection[int]) -> dict[int, int]:
     return found
 
 
-def are_guarded(leaves: Sequence[Any], written: Collection[int]) -> bool:
-    """Whether no leaf that is ``written`` surely or maybe shares memory with another one."""
-    return are_apart(leaves) or overlapping(leaves, [*written]) is None
+def frozen_arrays(function: Callable[..., Any]) -> Frozen:
+    """The arrays in the variables that a function closes over, and in containers there."""
+    return tuple((name, ref(array)) for name, array in _arrays(frozen_values(function)))
+
+
+def _arrays(values: Mapping[Any, Any]) -> Iterator[tuple[str, np.ndarray]]:
+    for name, value in values.items():
+        inside = value.values() if isinstance(value, dict) else value
+        for one in inside if isinstance(value, dict | list) else (value,):
+            if isinstance(one, np.ndarray) and one.size:
+                yield name, one
+
+
+def are_guarded(leaves: Sequence[Any], written: Collection[int], frozen: Frozen = ()) -> bool:
+    """Whether no leaf that is ``written`` surely or maybe shares memory with another one, with a
+    ``frozen`` array or among its own elements.
+    """
+    if not (are_apart(leaves) or overlapping(leaves, [*written]) is None):
+        return False
+    if any([overlaps_itself(leaves[number]) for number in written]):
+        return False
+    return not frozen or _frozen_in(leaves, written, frozen) is None
+
+
+def _frozen_in(
+    leaves: Sequence[Any], written: Collection[int], frozen: Frozen
+) -> tuple[int, str] | None:
+    """A written leaf that shares memory with a frozen array, and that one's name."""
+    for name, array in frozen:
+        known = array()
+        for number in written if known is not None else ():
+            if _overlap(leaves[number], known):
+                return number, name
+    return None
+
+
+def overlaps_itself(leaf: Any) -> bool:
+    """Whether two elements of an array lie at one place in memory, or may do so."""
+    if not isinstance(leaf, np.ndarray) or leaf.flags.forc or leaf.size < 2:
+        return False
+    steps = sorted((abs(s), n) for s, n in zip(leaf.strides, leaf.shape, strict=True) if n > 1)
+    extent = leaf.itemsize
+    for step, size in steps:
+        if step < extent:
+            return True
+        extent += step * (size - 1)
+    return False
 
 
 def is_row_major(leaf: object) -> bool:
@@ -71,14 +121,30 @@ def require_apart(
     written: Collection[int],
     describe: Callable[[int], str],
     same: Twins | None = None,
+    frozen: Frozen = (),
 ) -> None:
-    """Raises `ArgumentError` where a leaf that is ``written`` overlaps another one.
+    """Raises `ArgumentError` where a leaf that is ``written`` overlaps another one, a ``frozen``
+    array, or itself.
 
     Those that are the ``same`` array may.
     """
     known = {} if same is None else same
-    if not any(isinstance(leaf, Tracer) for leaf in leaves) and are_guarded(leaves, written):
+    is_traced = any(isinstance(leaf, Tracer) for leaf in leaves)
+    if not is_traced and are_guarded(leaves, written, frozen):
         return
+    found = _frozen_in(leaves, written, frozen)
+    if found is not None:
+        raise ArgumentError(
+            f"{describe(found[0])} is written to, and shares memory with {found[1]}, which is "
+            f"frozen into the compiled function and would not see it; pass {found[1]} as an "
+            f"argument, or a copy of one of them"
+        )
+    for number in sorted(written):
+        if overlaps_itself(leaves[number]):
+            raise ArgumentError(
+                f"{describe(number)} is written to, and some of its elements share memory, or may, "
+                f"with others of it; pass a copy"
+            )
     for number in sorted(written):
         for other, leaf in enumerate(leaves):
             one = known.get(number, number) == known.get(other, other)

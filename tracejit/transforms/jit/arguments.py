@@ -16,7 +16,7 @@ from tracejit.errors import ArgumentError
 from tracejit.passes.input_layouts import Order, order_of_array
 from tracejit.shapes import ElementType, Shape, element_type_of
 from tracejit.trace.body import Abstract
-from tracejit.trace.convert import PYTHON_SCALARS, plain_array
+from tracejit.trace.convert import KNOWN_WHILE_TRACING, PYTHON_SCALARS, plain_array
 from tracejit.trace.promotion import weak_dtype
 from tracejit.transforms.shape_structs import ShapeDtypeStruct
 
@@ -83,7 +83,7 @@ def _advice(leaf: Any, name: str) -> str:
             "; a jitted method's object is compiled for with jit(static_argnums=0), or its class "
             "is registered as a tree"
         )
-    if isinstance(leaf, str | bytes | enum.Enum) and own.isidentifier():
+    if isinstance(leaf, KNOWN_WHILE_TRACING | enum.Enum) and own.isidentifier():
         return f"; jit(f, static_argnames={own!r}) compiles for each of its values"
     return ""
 

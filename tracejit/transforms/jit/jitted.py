@@ -34,7 +34,13 @@ from tracejit.trace.tracer import Tracer, lift
 from tracejit.tracebacks import api_boundary, hide_internal_frames
 from tracejit.transforms.disabling import PLAIN_THREADS
 from tracejit.transforms.jit import trace_limit
-from tracejit.transforms.jit.aliasing import Twins, orders_in_memory, require_apart, twins
+from tracejit.transforms.jit.aliasing import (
+    Twins,
+    frozen_arrays,
+    orders_in_memory,
+    require_apart,
+    twins,
+)
 from tracejit.transforms.jit.arguments import (
     abstract_of,
     as_shape,
@@ -308,7 +314,13 @@ class JitFunction(Generic[P, R]):
                 version = self._made_version(full_key, call, orders=orders)
         if version.written:
             same = twins(leaves, version.written)
-            require_apart(leaves, version.written, lambda n: self._describe(call, n)(), same)
+            require_apart(
+                leaves,
+                version.written,
+                lambda n: self._describe(call, n)(),
+                same,
+                version.frozen,
+            )
             if same:
                 version = self._made_version((*full_key, tuple(same.items())), call, same, orders)
         version.settle()
@@ -445,9 +457,8 @@ class JitFunction(Generic[P, R]):
         if module.input_output_alias and any(orders):
             module = load("tracejit.passes.donation").kept_aliases(module)
         describe = partial(self._parameters.describe, call.structure, positions=call.positions)
-        if self._tune is not None:
-            executable = self._tune.compiled(module, self._target)
-            improve = partial(self._tune.improved, module=module, target=self._target)
+
+        def answered_by(executable: Executable, **options: Any) -> Specialization:
             return Specialization(
                 staged,
                 executable,
@@ -455,38 +466,23 @@ class JitFunction(Generic[P, R]):
                 leaves,
                 orders,
                 describe,
-                improvement=improve,
                 is_special=bool(same or memory),
+                frozen=frozen_arrays(self._function) if staged.written else (),
+                **options,
             )
+
+        if self._tune is not None:
+            improve = partial(self._tune.improved, module=module, target=self._target)
+            return answered_by(self._tune.compiled(module, self._target), improvement=improve)
         if not self._tiered:
             executable = compile_module(module, self._target, self._check)
-            return Specialization(
-                staged,
-                executable,
-                call,
-                leaves,
-                orders,
-                describe,
-                mutated=mutated,
-                is_special=bool(same or memory),
-            )
+            return answered_by(executable, mutated=mutated)
         pending = begin_compiling(module, self._target)
         found = pending.poll()
         if found is not None:
-            return Specialization(
-                staged, found, call, leaves, orders, describe, is_special=bool(same or memory)
-            )
+            return answered_by(found)
         interim: Executable = load("tracejit.transforms.jit.tiered").Interim(module, pending)
-        return Specialization(
-            staged,
-            interim,
-            call,
-            leaves,
-            orders,
-            describe,
-            pending,
-            is_special=bool(same or memory),
-        )
+        return answered_by(interim, pending=pending)
 
     def _inline(self, call: Call) -> R:
         """Records the function into the running trace; its arguments are not written to."""

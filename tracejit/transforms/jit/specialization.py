@@ -11,7 +11,7 @@ from tracejit import tree
 from tracejit.errors import ValueRangeError
 from tracejit.passes.input_layouts import Order
 from tracejit.runtime.donation import require_donatable
-from tracejit.transforms.jit.aliasing import are_guarded, is_row_major
+from tracejit.transforms.jit.aliasing import Frozen, are_guarded, is_row_major
 from tracejit.transforms.jit.arguments import is_device_array
 from tracejit.transforms.jit.cache_report import Tier
 from tracejit.transforms.jit.fast_path import Run, Shortcut, shortcut_for
@@ -61,7 +61,8 @@ class Specialization:
     makes a better one of it, given arrays to measure both on. The leaves ``mutated`` are written
     over where that can be; copies of them, which are among the results, where not.
     ``is_special``: it is for some leaves of its key alone, which are the same array or lie in
-    another order in memory. The leaves ``written`` must share no memory with others.
+    another order in memory. The leaves ``written`` must share no memory with others, nor with
+    ``frozen`` arrays.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Specialization:
         improvement: Callable[..., Executable] | None = None,
         mutated: Collection[int] = (),
         is_special: bool = False,
+        frozen: Frozen = (),
     ) -> None:
         self._staged = staged
         self._describe = describe
@@ -96,8 +98,8 @@ class Specialization:
         # A shortcut answers None for arguments of another kind, so a result must not be None.
         may_be_none = getattr(staged.structure.type, "may_be_none", not staged.structure.num_leaves)
         self._has_shortcut = not (call.static_kwargs or may_be_none or is_special)
-        arrays = sum(isinstance(leaf, np.ndarray) for leaf in leaves)
-        self.written = staged.written if arrays > 1 else ()
+        self.written = staged.written
+        self.frozen = frozen if self.written else ()
         self.asks_order = staged.asks_order
         self.shortcut: Shortcut | None = None
         self._executable = executable
@@ -122,14 +124,16 @@ class Specialization:
 
     def _guarded(self, run: Run) -> Run:
         """``run`` where no written argument shares memory, with None for an answer elsewhere."""
-        written, asks_order = self.written, self.asks_order
+        written, asks_order, frozen = self.written, self.asks_order, self.frozen
         if not written and not asks_order:
             return run
 
         def guarded(arguments: Sequence[object]) -> list[np.ndarray] | None:
             if asks_order and not all(map(is_row_major, arguments)):
                 return None
-            return run(arguments) if not written or are_guarded(arguments, written) else None
+            return (
+                run(arguments) if not written or are_guarded(arguments, written, frozen) else None
+            )
 
         return guarded
 
