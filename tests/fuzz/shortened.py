@@ -107,7 +107,7 @@ def judged(seed: int, **options: Any) -> str:
             except Exception:
                 continue
             try:
-                with _bounded(seed):
+                with bounded(seed):
                     ours = jitted(*arguments(seed), n)
             except TracerLeakError as error:
                 raise AssertionError(f"seed {seed}: {error!r} says nothing to a user") from error
@@ -122,7 +122,7 @@ def judged(seed: int, **options: Any) -> str:
 
 
 @contextmanager
-def _bounded(seed: int) -> Iterator[None]:
+def bounded(seed: int) -> Iterator[None]:
     """Inside, what takes a minute of processor time is an `AssertionError`."""
 
     def end(*_: Any) -> None:

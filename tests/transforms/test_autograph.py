@@ -595,7 +595,10 @@ def key_in_a_branch(x: Any) -> Any:
     [
         (appended_in_a_branch, "if: the list made is changed, which would happen once"),
         (appended_in_a_loop, "while: the list made is changed, which would happen once"),
-        (key_in_a_branch, r"if: made\['a'\] is there after one branch only, which depends on a"),
+        (
+            key_in_a_branch,
+            r"made\['a'\] may have no value after a statement whose",
+        ),
     ],
 )
 def test_lists_that_grow_behind_a_traced_condition(function: Any, text: str) -> None:

@@ -11,8 +11,7 @@ import pytest
 
 import tracejit as tj
 from tests.transforms import counted
-from tests.transforms.counted import arrays, check, function_of, recorded
-from tracejit.errors import ConcretizationError
+from tests.transforms.counted import check, function_of, recorded
 from tracejit.ops.constants import parameter
 from tracejit.ops.elementwise import add, sub
 from tracejit.shapes import ElementType, Shape
@@ -178,29 +177,17 @@ def with_loop(lines: list[str], loop: str) -> list[str]:
     return [one for line in lines for one in line.replace("{loop}", LOOPS[loop] + "\n").split("\n")]
 
 
-SHARED = ("read in the loop", "a dictionary", "a list in it twice")
-"""Seen under another name while they are written to."""
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_lists_with_two_names_in_counted_loops(name: str) -> None:
     lines = with_loop(NAMES[name], "counted")
-    assert recorded(function_of(lines))[0] == (name not in SHARED)
+    assert recorded(function_of(lines))[0]
     check(function_of(lines))
 
 
 @pytest.mark.parametrize("loop", ["traced", "branch"])
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in SHARED])
+@pytest.mark.parametrize("name", NAMES)
 def test_lists_with_two_names_where_the_graph_decides(name: str, loop: str) -> None:
     check(function_of(with_loop(NAMES[name], loop)))
-
-
-@pytest.mark.parametrize("loop", ["traced", "branch"])
-@pytest.mark.parametrize("name", ["a dictionary", "a list in it twice"])
-def test_lists_written_to_under_two_names_are_refused(name: str, loop: str) -> None:
-    function = function_of(with_loop(NAMES[name], loop))
-    with pytest.raises(ConcretizationError, match="holds it, too; write to it under one name"):
-        tj.jit(function, autograph=True)(*arrays())
 
 
 class Counting:

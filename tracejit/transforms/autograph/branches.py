@@ -40,11 +40,13 @@ from tracejit.transforms.autograph.parts import Action, Get, Put
 from tracejit.transforms.autograph.values import (
     NO_VALUE,
     BranchResult,
+    Detached,
     Final,
     Leaf,
     Merged,
     NoValue,
     fresh,
+    has_detached,
     in_branch,
     is_in_branch,
     is_numeric,
@@ -238,10 +240,9 @@ class _Branch:
         # Lists that are written into are compared with what they held.
         held = [tree.map(_itself, value) for value in copies]
         self._put(copies)
-        views = [seen_through(value) for value in self._before]
-        pairs = list(zip(views, self._before, copies, strict=True))
-        if any(view is not value for view, value, _ in pairs):
-            copies = [copy if view is value else view for view, value, copy in pairs]
+        if any(map(has_detached, self._before)):
+            pairs = zip(self._before, copies, strict=True)
+            copies = [tree.map(_seen, value, copy) for value, copy in pairs]
             held = [tree.map(_itself, value) for value in copies]
             self._put(copies)
         versions = [copy.version if isinstance(copy, Tracer) else 0 for copy in copies]
@@ -288,6 +289,11 @@ class _Branch:
 
 def _itself(leaf: Any) -> Any:
     return leaf
+
+
+def _seen(leaf: Any, copy: Any) -> Any:
+    """What a branch sees of an array: what it is now where it is lent, else a copy."""
+    return seen_through(leaf) if isinstance(leaf, Detached) else copy
 
 
 class _Result:

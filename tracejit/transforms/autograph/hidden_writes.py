@@ -1,9 +1,10 @@
-"""What the parts of a statement change beside their variables: seen, and carried as variables.
+"""The state of a statement: all that its parts can reach, and which places of it they change.
 
-A part may call a function that writes to a global, to a variable of another function, to an
-attribute or into a container. While a statement is recorded that would happen once. So all that
-its parts can reach is compared before and after each; a place that has changed becomes one more
-variable of the statement, which is recorded again.
+A part may write into a list, to an attribute, to a global, to a variable of another function.
+While a statement is recorded that would happen once. So all that its parts can reach is compared
+before and after each; a place that has changed becomes one more variable of the statement, which
+is recorded again. Containers and arrays stay the objects that they are: what is reached in two
+ways, ``l[0]`` and ``z``, is one array in a step and after it, too.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tracejit.trace.context import running_traces
 from tracejit.trace.object_state import MISSING, Change, Snapshot, snapshot
 from tracejit.transforms.autograph.optional import OptionalValue, Undefined
 from tracejit.transforms.autograph.parts import Action, Get, Put
+from tracejit.transforms.autograph.values import is_container
 from tracejit.transforms.autograph.write_capture import with_arrays_lent
 
 Run = Callable[[Get, Put, tuple[str, ...]], None]
@@ -38,9 +40,13 @@ class Watch:
     """All that the parts of a statement can reach, as it is before, but for what is ``carried``."""
 
     def __init__(
-        self, parts: Sequence[Action | None], put: Put | None, carried: Sequence[Change]
+        self,
+        parts: Sequence[Action | None],
+        put: Put | None,
+        carried: Sequence[Change],
+        held: Collection[str] = (),
     ) -> None:
-        cells = _cells(put)
+        cells = _cells(put, held)
         self._snapshots: list[Snapshot] = [snapshot(p, cells) for p in parts if p is not None]
         self.carry(carried)
 
@@ -105,11 +111,14 @@ def _described(change: Change) -> str:
     return f"the variable {change.name}"
 
 
-def _cells(put: Put | None) -> list[CellType]:
-    """The cells of the variables that a statement gives values to itself."""
+def _cells(put: Put | None, held: Collection[str]) -> list[CellType]:
+    """The cells of the variables, but for those ``held``, that a statement gives values to."""
     while isinstance(put, functools.partial):
         put = put.func
-    return list(getattr(put, "__closure__", None) or ())
+    if put is None or put.__closure__ is None:
+        return []
+    named = zip(put.__code__.co_freevars, put.__closure__, strict=True)
+    return [cell for name, cell in named if name not in held]
 
 
 class _Watches(threading.local):
@@ -148,26 +157,29 @@ def with_hidden_writes(
 ) -> None:
     """`with_arrays_lent` of a statement and of the changes of its ``parts`` beside its variables.
 
+    A container that one of the names ``unbound`` stands for is no variable: its places are.
     Raises `ConcretizationError` for changes that are no assignments: the length of a list, the
     state of an iterator.
     """
+    named = zip(names, get(), strict=True)
+    held = {name: value for name, value in named if name in unbound and is_container(value)}
     found = _found_in(parts)
-    watch = Watch(parts, put, [])
+    watch = Watch(parts, put, [], held)
     carried = watch.reachable(found.values())
     watch.carry(carried)
     while True:
-        variables = _Variables(get, put, names, carried)
+        variables = _Variables(get, put, names, held, carried)
         try:
             with watching(watch):
                 with_arrays_lent(
-                    watch.restored(run),
+                    watch.restored(variables.completing(run)),
                     variables.get,
                     variables.put,
                     variables.names,
                     unbound,
                     all_held,
+                    tuple(held.values()),
                 )
-            variables.require_values()
             return
         except HiddenWriteError as error:
             if error.watch is not watch or not error.changes:
@@ -175,7 +187,7 @@ def with_hidden_writes(
             carried = [*carried, *error.changes]
             found |= {change.identity: change for change in error.changes}
             dismiss(error)
-            watch = Watch(parts, put, carried)
+            watch = Watch(parts, put, carried, held)
 
 
 def _found_in(parts: Sequence[Action | None]) -> dict[Any, Change]:
@@ -195,30 +207,50 @@ def _code(part: Action | None) -> CodeType | None:
 
 
 class _Variables:
-    """The variables of a statement, and the places that are ``carried`` as if they were."""
+    """The variables of a statement but for those ``held``, and the places that are ``carried`` as
+    if they were."""
 
     def __init__(
-        self, get: Get, put: Put, names: tuple[str, ...], carried: Sequence[Change]
+        self,
+        get: Get,
+        put: Put,
+        names: tuple[str, ...],
+        held: Collection[str],
+        carried: Sequence[Change],
     ) -> None:
-        self._get, self._put, self._count, self._carried = get, put, len(names), carried
-        shown: list[str] = []
+        self._get, self._put, self._carried = get, put, carried
+        self._whole = list(get())
+        self._shown = [n for n, name in enumerate(names) if name not in held]
+        shown = [names[n] for n in self._shown]
+        self._count = len(shown)
         for one in carried:
-            taken = one.name in names or one.name in shown
-            shown.append(f"{one.name} ({len(shown)})" if taken else one.name)
-        self.names = (*names, *shown)
-        self._missing = [Undefined(name) for name in shown]
+            shown.append(f"{one.name} ({len(shown)})" if one.name in shown else one.name)
+        self.names = tuple(shown)
+        self._missing = [Undefined(name) for name in shown[self._count :]]
 
     def get(self) -> tuple[Any, ...]:
         places = zip(self._carried, self._missing, strict=True)
         held = [(one.get(), missing) for one, missing in places]
         values = (missing if value is MISSING else value for value, missing in held)
-        return (*self._get(), *values)
+        now = self._get()
+        return (*(now[n] for n in self._shown), *values)
 
     def put(self, values: Sequence[Any]) -> None:
-        self._put(values[: self._count])
+        for number, value in zip(self._shown, values[: self._count], strict=True):
+            self._whole[number] = value
+        self._put(self._whole)
         self._left = values[self._count :]
         for one, value in zip(self._carried, self._left, strict=True):
             one.put(MISSING if isinstance(value, Undefined) else value)
+
+    def completing(self, run: Run) -> Run:
+        """``run``, which fails where a place may have no value after it."""
+
+        def completed(get: Get, put: Put, names: tuple[str, ...]) -> None:
+            run(get, put, names)
+            self.require_values()
+
+        return completed
 
     def require_values(self) -> None:
         """Raises `ConcretizationError` for a place that may have no value after the statement."""

@@ -20,17 +20,13 @@ from tracejit.trace.context import are_differentiated, current_trace
 from tracejit.trace.table import call as numpy_call
 from tracejit.trace.tracer import ForeignWriteError, Tracer
 from tracejit.transforms.autograph.capture_policy import Counting, current_counting
-from tracejit.transforms.autograph.hidden_writes import Watch, watching
+from tracejit.transforms.autograph.hidden_writes import with_hidden_writes
 from tracejit.transforms.autograph.loops import run_loop
 from tracejit.transforms.autograph.objects import is_loud, seen_by
 from tracejit.transforms.autograph.parts import Action, Get, Put
 from tracejit.transforms.autograph.purity import is_quiet_call
 from tracejit.transforms.autograph.ranges import TracedRange
-from tracejit.transforms.autograph.values import containers_in, containers_of
-from tracejit.transforms.autograph.write_capture import with_arrays_lent
-
-Containers = list[tuple[Any, Any]]
-"""Lists, dictionaries and sets, each with a copy."""
+from tracejit.transforms.autograph.values import containers_in
 
 LEAST_STEPS = 16
 """Shorter loops are recorded step by step, if they have no loops inside."""
@@ -126,18 +122,14 @@ def _is_recorded(
         return False
     if _holds_memory(dict(zip(names, get(), strict=True)), unbound):
         return False
-    if _has_two_names(get(), seen_by(body, names)) or any(map(is_loud, seen_by(body, ()))):
+    bound = [value for name, value in zip(names, get(), strict=True) if name not in unbound]
+    if _has_two_names(bound, seen_by(body, names)) or any(map(is_loud, seen_by(body, ()))):
         return False
-    values = [value for _, value, _ in containers_of(body, ())]
-    containers = _copies([*values, *get()])
     counting.depth += 1
     try:
-        free = with_places_free() if are_places_free else nullcontext()
-        watch = Watch([body], put, [])
-        with free, watching(watch):
-            with_arrays_lent(watch.restored(run), get, put, names, unbound)
+        with with_places_free() if are_places_free else nullcontext():
+            with_hidden_writes(run, [body], get, put, names, unbound)
     except REFUSALS as error:
-        _restore(containers)
         if isinstance(error, ForeignWriteError) and error.array.owner is not current_trace():
             # The loop around this one lends the array, and comes again.
             raise
@@ -184,14 +176,3 @@ def _has_two_names(variables: Sequence[Any], others: Sequence[Any]) -> bool:
     return len(set(mine)) < len(mine) or not {id(one) for one in containers_in(others)}.isdisjoint(
         mine
     )
-
-
-def _copies(values: Sequence[Any]) -> Containers:
-    return [(value, value.copy()) for value in values if isinstance(value, list | dict | set)]
-
-
-def _restore(containers: Containers) -> None:
-    """Gives them back what they held."""
-    for container, held in containers:
-        container.clear()
-        (container.extend if isinstance(container, list) else container.update)(held)

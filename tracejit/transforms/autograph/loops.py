@@ -42,6 +42,7 @@ from tracejit.trace.context import are_differentiated, current_trace
 from tracejit.trace.convert import PYTHON_SCALARS
 from tracejit.trace.int_overflow import LARGEST
 from tracejit.trace.masks import is_same_mask
+from tracejit.trace.may_alias import is_written
 from tracejit.trace.table import call as numpy_call
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.transforms.autograph.capture_policy import is_inside_counted
@@ -63,6 +64,7 @@ from tracejit.transforms.autograph.values import (
     Detached,
     NoValue,
     fresh,
+    has_detached,
     in_branch,
     is_numeric,
     is_same,
@@ -217,7 +219,7 @@ class _Loop:
         self.lost = require_own_masked(
             self.statement, names, carried[0], carried[1], carried[2], begun
         )
-        self._require_bound(state, left)
+        self._require_bound(state, [tree.leaves(value) for value in held], left)
         made = {}
         for number, (name, start) in enumerate(self._named()):
             value = left[number]
@@ -266,23 +268,41 @@ class _Loop:
         rotation.leave(self.statement, ends, needed)
         self.rotation = rotation
 
-    def _require_bound(self, state: dict[str, Any], left: Sequence[Any]) -> None:
-        """Raises `ConcretizationError` where a view of a lent array is read before it is bound.
+    def _require_bound(
+        self, state: dict[str, Any], held: Sequence[Any], left: Sequence[Any]
+    ) -> None:
+        """Raises `ConcretizationError` where a view of a lent array is read before it is bound, or
+        its copy among the leaves ``held`` is written to.
 
         In the first step it is a view, in others what the step before has made.
         """
-        views = [self.names[n] for n in self.carried if isinstance(self.before[n], Detached)]
         trace = current_trace()
-        if not views or trace is None:
+        if trace is None or not any(has_detached(self.before[n]) for n in self.carried):
             return
-        ends = [leaf.instruction for leaf in tree.leaves(list(left)) if isinstance(leaf, Tracer)]
+        lent: dict[Instruction, str] = {}
+        ends: list[Instruction] = []
+        for number in self.carried:
+            name = self.names[number]
+            values = self.before[number], state[name], left[number]
+            before, starts, final = map(tree.leaves, values)
+            own = {n: starts[n].instruction for n, one in enumerate(before) if _is_detached(one)}
+            lent |= dict.fromkeys(own.values(), name)
+            found = [(n, leaf.instruction) for n, leaf in enumerate(final) if _is_array(leaf)]
+            # What stays at its place is not read.
+            stays = own if len(final) == len(before) else {}
+            ends += [one for n, one in found if stays.get(n) is not one]
         needed = {o for one in in_order(ends) if trace.owns(one) for o in (one, *one.operands)}
-        for name in views:
-            if state[name].instruction in needed:
-                raise ConcretizationError(
-                    f"{self.statement}: {name} is, or is a view of, an array that the steps write "
-                    f"to, and they give it other values; copy it before: {name} = {name}.copy()"
-                )
+        written = [
+            self.names[n]
+            for n in self.carried
+            for leaf, copy in zip(tree.leaves(self.before[n]), held[n], strict=True)
+            if _is_detached(leaf) and is_written(copy)
+        ]
+        for name in [*written, *(name for start, name in lent.items() if start in needed)]:
+            raise ConcretizationError(
+                f"{self.statement}: {name} is, or is a view of, an array that the steps write "
+                f"to, and they give it other values; copy it before: {name} = {name}.copy()"
+            )
 
     def _require_tame(self) -> None:
         """Raises `ConcretizationError` where a step may choose what a step before has made, whose
@@ -393,6 +413,14 @@ def _is_inexact(shape: AnyShape) -> bool:
 def _is_carried(value: Any) -> bool:
     leaves = tree.leaves(value)
     return bool(leaves) and all(is_numeric(leaf) for leaf in leaves)
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, Tracer)
+
+
+def _is_detached(value: Any) -> bool:
+    return isinstance(value, Detached)
 
 
 def _again(value: Any) -> Any:

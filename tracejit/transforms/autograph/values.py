@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from tracejit.trace.evaluation import known_value
 from tracejit.trace.masks import is_same_mask
 from tracejit.trace.may_alias import aliases_of, is_written, lose, shares_of, tick
 from tracejit.trace.promotion import common_element_type, weak_type
+from tracejit.trace.table import Traced
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.transforms.autograph.capture_policy import current_counting
 from tracejit.transforms.autograph.optional import (
@@ -55,13 +55,24 @@ class Detached(Tracer):
 
 
 def attached(value: Any) -> Any:
-    """A variable's value, or the view that it was detached from."""
-    return value.original if isinstance(value, Detached) else value
+    """A variable's value, each detached array in it the one that it was detached from."""
+    return _with_detached(value, lambda one: one.original)
 
 
 def seen_through(value: Any) -> Any:
-    """A variable's value, or for a detached one a view of its array as that is now."""
-    return _cut_again(value.original).view() if isinstance(value, Detached) else value
+    """A variable's value, each detached array in it a view of its array as that is now."""
+    return _with_detached(value, lambda one: _cut_again(one.original).view())
+
+
+def has_detached(value: Any) -> bool:
+    """Whether a lent array is, or is in, a variable's value."""
+    return any(isinstance(leaf, Detached) for leaf in tree.leaves(value))
+
+
+def _with_detached(value: Any, function: Callable[[Detached], Any]) -> Any:
+    if not has_detached(value):
+        return value
+    return tree.map(lambda leaf: function(leaf) if isinstance(leaf, Detached) else leaf, value)
 
 
 def _cut_again(view: Tracer) -> Tracer:
@@ -125,6 +136,12 @@ def is_numeric(leaf: Any) -> bool:
     return isinstance(leaf, Tracer | np.number | np.bool_) or type(leaf) in PYTHON_SCALARS
 
 
+def is_container(value: Any) -> bool:
+    """Whether a variable's value is an object that holds others: a container of the user's."""
+    is_mark = isinstance(value, Traced | Masked | Undefined | NoValue)
+    return not (is_mark or value is None or is_numeric(value))
+
+
 def dtype_kind(value: Any) -> str:
     """The kind of a number's or an array's dtype: b, i, u, f, c; empty for other things."""
     return operand(value).element_type.dtype.kind if is_numeric(value) else ""
@@ -154,41 +171,6 @@ def is_same(before: Any, after: Any) -> bool:
         x is y and not (isinstance(y, Tracer) and y.version)
         for x, y in zip(first, second, strict=True)
     )
-
-
-Containers = list[tuple[str, Any, list[Any]]]
-
-
-def containers_of(action: Any, names: Sequence[str]) -> Containers:
-    """The lists, dictionaries and sets that ``action`` sees, but for those of ``names``, and what
-    they hold."""
-    while isinstance(action, functools.partial):
-        action = action.func
-    seen: Containers = []
-    for name, cell in zip(action.__code__.co_freevars, action.__closure__ or (), strict=True):
-        with suppress(ValueError):  # not assigned yet
-            value = cell.cell_contents
-            if name not in names and isinstance(value, list | dict | set):
-                seen.append((name, value, _held(value)))
-    return seen
-
-
-def require_kept(statement: str, containers: Containers) -> None:
-    """Raises `ConcretizationError` if one has changed: Python changes it once while tracing."""
-    for name, value, before in containers:
-        after = _held(value)
-        if len(after) != len(before) or any(x is not y for x, y in zip(before, after, strict=True)):
-            raise ConcretizationError(
-                f"{statement}: the {type(value).__name__} {name} is changed, which would happen "
-                f"once while tracing, whatever the traced values are; write to an array made before"
-            )
-
-
-def _held(container: Any) -> list[Any]:
-    """What a container holds, in order."""
-    if isinstance(container, dict):
-        return [one for pair in container.items() for one in pair]
-    return list(container)
 
 
 def containers_in(values: Iterable[Any]) -> Iterator[Any]:

@@ -82,7 +82,7 @@ class _Lent:
         count = len(self._shown)
         whole = list(self._before)
         for number, value in zip(self._shown, values[:count], strict=True):
-            whole[number] = attached(value)
+            whole[number] = whole[number] if value is self._seen[number] else attached(value)
         self._entered = whole
         self._put(whole)
         trace = current_trace()
@@ -124,10 +124,26 @@ class _Lent:
         return [self._before[n] for n in self._shown]
 
 
+def _arrays_in(values: Sequence[Any], but: Sequence[Tracer]) -> list[Tracer]:
+    """The arrays of the running trace in a tree, each once, but for those ``but``."""
+    found: list[Tracer] = []
+    for leaf in tree.leaves(list(values)):
+        if isinstance(leaf, Tracer) and not leaf.is_scalar:
+            root = leaf.root
+            if root.owner is current_trace() and not root.is_scalar:
+                found += [] if any(root is one for one in (*but, *found)) else [root]
+    return found
+
+
 def _detached(roots: set[int], value: Any) -> Any:
-    """A variable's value; of an array among ``roots``, or a view of one, what it is now."""
-    is_array = isinstance(value, Tracer) and not value.is_scalar
-    return Detached(value) if is_array and id(value.root) in roots else value
+    """A variable's value; of an array in it among ``roots``, or a view of one, what it is now."""
+
+    def is_lent(leaf: Any) -> bool:
+        return isinstance(leaf, Tracer) and not leaf.is_scalar and id(leaf.root) in roots
+
+    if not any(map(is_lent, tree.leaves(value))):
+        return value
+    return tree.map(lambda leaf: Detached(leaf) if is_lent(leaf) else leaf, value)
 
 
 def with_arrays_lent(
@@ -137,13 +153,15 @@ def with_arrays_lent(
     names: tuple[str, ...],
     unbound: tuple[str, ...],
     all_held: bool = False,
+    held: tuple[Any, ...] = (),
 ) -> None:
     """``run(get, put, names)``, which records a statement, with arrays among the variables.
 
     ``unbound`` are the names that the parts write into and never bind again: their arrays are
-    lent from the beginning, and with ``all_held`` those of all names; others when a recording
-    finds a write to them. Raises `ForeignWriteError` for arrays of traces further out, and
-    `ConcretizationError` for one that a variable shares which the parts do bind.
+    lent from the beginning, and with ``all_held`` those of all names, and those in the containers
+    ``held``, which are no variables; others when a recording finds a write to them. Raises
+    `ForeignWriteError` for arrays of traces further out, and `ConcretizationError` for one that a
+    variable shares which the parts do bind.
     """
     arrays: list[Tracer] = []
     kept: set[int] = set()
@@ -153,6 +171,7 @@ def with_arrays_lent(
             if root.owner is current_trace() and not root.is_scalar:
                 kept |= {number} if name in unbound else set()
                 arrays += [] if any(root is one for one in arrays) else [root]
+    arrays += _arrays_in(held, [*arrays, *_arrays_in(get(), [])])
     while True:
         lent = _Lent(get, put, names, kept, arrays)
         is_done = False

@@ -1,0 +1,214 @@
+"""Arrays in containers, under other names, too: one array in statements on traced values."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import namedtuple
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.errors import ConcretizationError
+
+Point = namedtuple("Point", "a b")
+
+
+@dataclasses.dataclass
+class Box:
+    buf: Any
+
+    def __setitem__(self, i: int, value: Any) -> None:
+        self.buf[i] = value
+
+
+def in_list(x: Any, n: Any) -> Any:
+    z = x * 1
+    one = [z]
+    for _ in range(n):
+        one[0][0] = z.sum()
+    return z, one[0]
+
+
+def in_dictionary(x: Any, n: Any) -> Any:
+    z = x * 1
+    d = {"a": z}
+    for _ in range(n):
+        d["a"][0] = z.sum()
+    return z, d["a"]
+
+
+def in_tuple(x: Any, n: Any) -> Any:
+    z = x * 1
+    t = (z,)
+    for _ in range(n):
+        t[0][0] = z.sum()
+    return z, t[0]
+
+
+def in_named_tuple(x: Any, n: Any) -> Any:
+    z = x * 1
+    p = Point(z, [z])
+    for _ in range(n):
+        p[0][0] = z.sum()
+        p.b[0][1] = p.a.sum() * 0.5
+    return z, p.a, p.b[0]
+
+
+def nested_containers(x: Any, n: Any) -> Any:
+    z = x * 1
+    one = [{"a": (z,)}]
+    for _ in range(n):
+        one[0]["a"][0][0] = z.sum()
+    return z, one[0]["a"][0]
+
+
+def in_attribute(x: Any, n: Any) -> Any:
+    z = x * 1
+    b = Box(z)
+    for _ in range(n):
+        b.buf[0] = z.sum()
+        b[1] = z[0] * 0.5
+    return z, b.buf
+
+
+def in_closure(x: Any, n: Any) -> Any:
+    z = x * 1
+    one = [z]
+
+    def write() -> None:
+        one[0][0] = z.sum()
+
+    for _ in range(n):
+        write()
+    return z, one[0]
+
+
+def in_called_function(x: Any, n: Any) -> Any:
+    def write(held: list[Any], value: Any) -> None:
+        held[0][0] = value
+
+    z = x * 1
+    one = [z]
+    for _ in range(n):
+        write(one, z.sum())
+    return z, one[0]
+
+
+def view_in_list(x: Any, n: Any) -> Any:
+    z = x * 1
+    one, v = [z[1:]], z[::-1]
+    for _ in range(n):
+        one[0][0] = v.sum()
+    return z, one[0], v
+
+
+def in_branch(x: Any, n: Any) -> Any:
+    z = x * 1
+    one = [z]
+    if n > 1:
+        one[0][0] = z.sum()
+        z[1] = one[0].sum()
+    return z, one[0]
+
+
+def in_while(x: Any, n: Any) -> Any:
+    z = x * 1
+    one = [z]
+    while n > 0:
+        one[0][0] = z.sum()
+        n = n - 1
+    return z, one[0]
+
+
+def in_nested_loops(x: Any, n: Any) -> Any:
+    z = x * 1
+    one = [z]
+    for _ in range(n):
+        for _ in range(n):
+            one[0][0] = z.sum() * 0.5
+    return z, one[0]
+
+
+def list_with_two_names(x: Any, n: Any) -> Any:
+    one, s = [x * 1], 0.0
+    m = one
+    for _ in range(n):
+        one[0] = one[0] + 1
+        s = s + m[0].sum()
+    return s, m[0]
+
+
+def list_beside_a_bound_list(x: Any, n: Any) -> Any:
+    z, w = x * 1, x * 2
+    v = z[::-1]
+    d, one, m = {"p": z[:]}, [w, w], [z, w]
+    if n > 1:
+        d["p"][0] = n
+    else:
+        v = v[:]
+        m = one
+    return v, *m, z
+
+
+FUNCTIONS = [
+    in_list, in_dictionary, in_tuple, in_named_tuple, nested_containers, in_attribute, in_closure,
+    in_called_function, view_in_list, in_branch, in_while, in_nested_loops, list_with_two_names,
+    list_beside_a_bound_list,
+]  # fmt: skip
+X = np.arange(4.0)
+
+
+def same(ours: Any, right: Any) -> None:
+    for mine, other in zip(ours, right, strict=True):
+        np.testing.assert_allclose(mine, other)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_traced(function: Callable[..., Any]) -> None:
+    jitted = tj.jit(function, autograph=True)
+    for n in (3, 0):
+        same(jitted(X, n), function(X, n))
+
+
+@pytest.mark.parametrize("options", [{}, {"autograph": True}])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_known(function: Callable[..., Any], options: dict[str, Any]) -> None:
+    same(tj.jit(function, static_argnums=1, **options)(X, 20), function(X, 20))
+
+
+@pytest.mark.parametrize("function", [in_list, in_dictionary, list_with_two_names, view_in_list])
+def test_known_loops_stay_loops(function: Callable[..., Any]) -> None:
+    text = str(tj.jit(function, static_argnums=1, autograph=True).lower(X, 1000).module)
+    assert text.count(" while(") == 1
+    assert len(text.splitlines()) < 200
+
+
+def test_an_array_bound_anew_in_the_loop_is_refused_by_name() -> None:
+    def function(x: Any, n: Any) -> Any:
+        z = x * 1
+        one = [z]
+        for _ in range(n):
+            one[0][0] = z.sum()
+            z = z + 1
+        return z, one[0]
+
+    with pytest.raises(ConcretizationError, match=r"another name of it, z, .*z.copy\(\)"):
+        tj.jit(function, autograph=True)(X, 3)
+
+
+def test_derivatives() -> None:
+    def loss(x: Any, n: Any) -> Any:
+        z, held = x * 1, {"a": [x * 2]}
+        held["b"] = z
+        for _ in range(n):
+            held["b"][0] = np.sin(z).sum()
+            held["a"][0][1] = z[0] * z[1]
+        return (z * held["a"][0]).sum()
+
+    ours = tj.grad(tj.jit(loss, autograph=True, static_argnums=1))(X, 3)
+    steps = 1e-6 * np.eye(4)
+    expected = [(loss(X + step, 3) - loss(X - step, 3)) / 2e-6 for step in steps]
+    np.testing.assert_allclose(ours, expected, 1e-6, 1e-6)
