@@ -119,14 +119,16 @@ def test_plans_of_rows(length: int, given: tuple[int, int]) -> None:
         assert length == 1 or length > LONGEST or is_prime or not smooth(length)
         return
     count, itemsize = given
-    check_plan(Transform(count, 1, ways, False, itemsize))
+    for vector_bytes in (16, 32, 64):
+        check_plan(Transform(count, 1, ways, False, itemsize, vector_bytes))
 
 
 @settings(max_examples=40, deadline=None)
 @given(SMOOTH.filter(lambda n: 1 < n <= LONGEST), st.integers(1, 40), st.integers(1, 3))
 def test_plans_of_columns(length: int, across: int, count: int) -> None:
     for way in columns(length):
-        check_plan(Transform(count, across, (way,), False, 4))
+        for vector_bytes in (16, 32, 64):
+            check_plan(Transform(count, across, (way,), False, 4, vector_bytes))
 
 
 def check_plan(what: Transform) -> None:

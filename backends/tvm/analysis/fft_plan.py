@@ -26,10 +26,10 @@ from tracejit.graph import Instruction
 LONGEST = 4096
 """The longest column: more would not fit in the cache."""
 
-VECTOR = 64
-"""Bytes of a vector, or of two or four where registers are narrower."""
-_VECTORS = 4
-"""The most vectors of a strip."""
+LINE = 64
+"""Bytes of a cache line, the narrowest strip of a sweep over memory."""
+_WIDEST = 256
+"""Bytes of the widest strip."""
 _SAME, _APART = 2048, 512
 """Rows this many bytes apart, or multiples, conflict in the sets of a cache."""
 
@@ -42,6 +42,8 @@ BEFORE_STAGES, PER_STAGE = 10, 4
 # The cost of a number in one stage, by radix, and of its twiddle factor.
 _COSTS = {2: 1.0, 3: 1.3, 4: 1.15, 5: 1.7, 7: 2.3, 8: 1.5, 11: 3.6, 13: 4.4, 16: 2.0}
 _TWIDDLE = 0.5
+_SPILLED = 1.33
+"""The factor on the cost of a radix with as many numbers as there are registers."""
 _MOST_TURNED = 13
 """From 16 on there are more factors than registers."""
 _WAYS, _SPLITS = 6, 3
@@ -71,10 +73,13 @@ class Column:
         *others, last = self.radices
         return [*(Radix(r, True) for r in others), Radix(last, False)]
 
-    @functools.cached_property
-    def cost(self) -> float:
+    def cost(self, registers: int = 32) -> float:
         """The cost of one number."""
-        return sum(_COSTS[s.radix] + _TWIDDLE * s.twiddled * (1 - 1 / s.radix) for s in self.stages)
+        return sum(
+            _COSTS[s.radix] * (_SPILLED if s.radix >= registers else 1.0)
+            + _TWIDDLE * s.twiddled * (1 - 1 / s.radix)
+            for s in self.stages
+        )
 
     @functools.cached_property
     def bodies(self) -> frozenset[Radix]:
@@ -90,7 +95,7 @@ def smooth(length: int, greatest: int = 13) -> bool:
 
 
 @functools.lru_cache(maxsize=256)
-def columns(length: int) -> tuple[Column, ...]:
+def columns(length: int, registers: int = 32) -> tuple[Column, ...]:
     """The best plans for a column, the fastest first; none for an unsuitable length."""
     if not 2 <= length <= LONGEST or not smooth(length):
         return ()
@@ -100,7 +105,7 @@ def columns(length: int) -> tuple[Column, ...]:
         if length % last == 0
         for others in _descending(length // last, _MOST_TURNED)
     ]
-    return tuple(heapq.nsmallest(_WAYS, found, key=lambda column: column.cost))
+    return tuple(heapq.nsmallest(_WAYS, found, key=lambda column: column.cost(registers)))
 
 
 def _descending(length: int, most: int) -> Iterator[tuple[int, ...]]:
@@ -114,27 +119,28 @@ def _descending(length: int, most: int) -> Iterator[tuple[int, ...]]:
 
 
 @functools.lru_cache(maxsize=256)
-def split(length: int) -> tuple[Column, ...] | None:
+def split(length: int, registers: int = 32) -> tuple[Column, ...] | None:
     """A row of ``length`` numbers as the columns of one or two matrices; None if that is
     impossible.
 
     One is for primes, a matrix with a single column.
     """
     halves = (n for n in range(math.isqrt(length), 1, -1) if length % n == 0)
-    able = ((columns(length // n), columns(n)) for n in halves)
+    able = ((columns(length // n, registers), columns(n, registers)) for n in halves)
     pairs = [
         pair
         for ways in itertools.islice(filter(all, able), _SPLITS)
         for pair in itertools.product(*ways)
     ]
-    whole = [(column,) for column in columns(length)]
-    return min(pairs or whole, key=_row_cost, default=None)
+    whole = [(column,) for column in columns(length, registers)]
+    return min(pairs or whole, key=lambda ways: _row_cost(ways, registers), default=None)
 
 
-def _row_cost(ways: tuple[Column, ...]) -> float:
+def _row_cost(ways: tuple[Column, ...], registers: int) -> float:
     first, last = ways[0], ways[-1]
     uneven = 1 + _UNEVEN * math.log2(first.length / last.length)
-    return (first.cost + last.cost) * uneven * (1 + _BODY * len(first.bodies | last.bodies))
+    cost = first.cost(registers) + last.cost(registers)
+    return cost * uneven * (1 + _BODY * len(first.bodies | last.bodies))
 
 
 def circle(numerators: np.ndarray, size: int, inverse: bool) -> np.ndarray:
@@ -204,7 +210,7 @@ class Transform:
     """``count`` transforms of rows, or of the columns of ``count`` matrices.
 
     ``ways`` are one column, or two for the two sweeps of a row. Parts of numbers take ``itemsize``
-    bytes.
+    bytes, the registers of the processor ``vector_bytes``.
     """
 
     count: int
@@ -212,6 +218,7 @@ class Transform:
     ways: tuple[Column, ...]
     inverse: bool
     itemsize: int
+    vector_bytes: int
 
     @property
     def name(self) -> str:
@@ -239,15 +246,17 @@ class Transform:
     @property
     def lanes(self) -> int:
         """The number of columns in a vector."""
-        return min(VECTOR // (2 * self.itemsize), 1 << (self._narrowest.bit_length() - 1))
+        most = max(self.vector_bytes // (2 * self.itemsize), 1)
+        return min(most, 1 << (self._narrowest.bit_length() - 1))
 
     @property
     def vectors(self) -> int:
         """The number of vectors in a strip: several if rows conflict in the cache."""
-        apart = max(math.gcd(2 * self.itemsize * columns, _SAME) for _, columns in self.sizes)
-        most = 1 if self.by_rows else apart // _APART
+        number = 2 * self.itemsize
+        apart = max(math.gcd(number * columns, _SAME) for _, columns in self.sizes)
+        wide = LINE if self.by_rows else min(LINE * max(apart // _APART, 1), _WIDEST)
         fit = 1 << (self._narrowest // self.lanes).bit_length() - 1
-        return max(min(most, fit, _VECTORS), 1)
+        return max(min(wide // (number * self.lanes), fit), 1)
 
     @property
     def width(self) -> int:
@@ -374,4 +383,11 @@ def transform_of(instruction: Instruction) -> Transform:
     ways = [given["radices"], given["more_radices"]]
     itemsize = instruction.array_shape.element_type.real.dtype.itemsize
     columns = tuple(Column(math.prod(radices), radices) for radices in ways if radices)
-    return Transform(given["count"], given["columns"], columns, given["inverse"], itemsize)
+    return Transform(
+        given["count"],
+        given["columns"],
+        columns,
+        given["inverse"],
+        itemsize,
+        given["vector_bytes"],
+    )

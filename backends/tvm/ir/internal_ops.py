@@ -42,6 +42,7 @@ FOURIER = define_internal(
     Attribute("radices", Kind.INTS),
     Attribute("more_radices", Kind.INTS),
     Attribute("inverse", Kind.BOOL),
+    Attribute("vector_bytes", Kind.INT),
     Attribute("shape", Kind.SHAPE),
 )
 """The FFT that `analysis.fft_plan` describes, with the stated result shape.

@@ -103,6 +103,11 @@ class Limits:
     """Whether Fourier transforms of smooth lengths have kernels; else they are matrix products."""
 
     @property
+    def registers(self) -> int:
+        """How many vector registers there are."""
+        return 16
+
+    @property
     def tile_bytes(self) -> int:
         """What all threads together hold near them."""
         return self.l2 * self.threads

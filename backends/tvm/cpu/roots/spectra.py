@@ -7,6 +7,7 @@ import math
 from tracejit.backends.tvm.analysis.fft_plan import transform_of
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import Results
+from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.root_rules import rooted
 from tracejit.backends.tvm.cpu.schedule.fft.fft import fourier
 from tracejit.backends.tvm.cpu.schedule.fft.real_halves import Halves, fourier_halves
@@ -28,5 +29,5 @@ def real_halves_kernel(frame: Frame, instruction: Instruction, results: Results)
     *outer, length = shape.dimensions
     points = length if inverse else length - 1
     itemsize = shape.element_type.real.dtype.itemsize
-    what = Halves(math.prod(outer), points, inverse, itemsize)
+    what = Halves(math.prod(outer), points, inverse, itemsize, machine_of(frame).vector_bytes)
     return fourier_halves(frame, what, frame.inputs[operand], frame.inputs[table], results[0][1])

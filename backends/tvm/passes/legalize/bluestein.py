@@ -148,7 +148,7 @@ def longer_length(length: int) -> int | None:
 def _cost(length: int) -> float:
     ways = split(length)
     assert ways is not None
-    return length * sum(way.cost for way in ways)
+    return length * sum(way.cost() for way in ways)
 
 
 @functools.lru_cache(maxsize=32)

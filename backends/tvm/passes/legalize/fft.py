@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tracejit.backends.tvm.analysis.fft_plan import (
     Column,
@@ -66,11 +67,12 @@ def expanded(instruction: Instruction, limits: Limits) -> Instruction | None:
         return None
     rank = instruction.array_shape.rank
     axes = range(rank - len(lengths), rank - 1)
+    kernels = _Transforms(limits.vector_bytes, limits.registers)
     if kind in ("FFT", "IFFT"):
-        return _over(_last(operand, kind == "IFFT"), axes, kind == "IFFT")
+        return kernels.over(kernels.last(operand, kind == "IFFT"), axes, kind == "IFFT")
     if kind == "RFFT":
-        return _over(_of_real(operand, last), axes, False)
-    return _to_real(_over(operand, axes, True), last)
+        return kernels.over(kernels.of_real(operand, last), axes, False)
+    return kernels.to_real(kernels.over(operand, axes, True), last)
 
 
 def _is_able(length: int) -> bool:
@@ -82,128 +84,142 @@ def _is_paired(length: int) -> bool:
     return length % 2 == 0 and length > 2
 
 
-def _over(value: Instruction, axes: Sequence[int], inverse: bool) -> Instruction:
-    """Transforms of complex numbers along several axes before the last."""
-    for axis in axes:
-        if columns(value.array_shape.dimensions[axis]):
-            value = _along(value, axis, inverse)
-        else:
-            order = list(range(value.array_shape.rank))
-            order[axis], order[-1] = order[-1], axis
-            value = transpose(_last(transpose(value, order), inverse), order)
-    return value
+@dataclass(frozen=True)
+class _Transforms:
+    """Writes transforms for a processor with ``registers`` of ``vector_bytes``."""
 
+    vector_bytes: int
+    registers: int
 
-def _last(operand: Instruction, inverse: bool) -> Instruction:
-    """Transforms of complex numbers along the last axis."""
-    length = operand.array_shape.dimensions[-1]
-    if length == 1:
-        return operand
-    if operand.op is TRANSPOSE and columns(length):
-        (given,) = operand.operands
-        order = operand.attributes["dimensions"]
-        if order[-1] != len(order) - 1:
-            return transpose(_along(given, order[-1], inverse), order)
-    if split(length) is not None:
-        return _rows(operand, inverse)
-    prime, many = greatest_prime(length), operand.array_shape.size >= _MANY * length
-    if many and prime == length <= SHORT:
-        return by_sums(operand, inverse)
-    if many and prime <= SHORT:
-        axis = operand.array_shape.rank - 1
-        return by_parts(operand, inverse, prime, lambda value: _over(value, [axis], inverse))
-    made = by_chirps(operand, inverse, _rows)
-    assert made is not None
-    return made
+    def over(self, value: Instruction, axes: Sequence[int], inverse: bool) -> Instruction:
+        """Transforms of complex numbers along several axes before the last."""
+        for axis in axes:
+            if columns(value.array_shape.dimensions[axis]):
+                value = self.along(value, axis, inverse)
+            else:
+                order = list(range(value.array_shape.rank))
+                order[axis], order[-1] = order[-1], axis
+                value = transpose(self.last(transpose(value, order), inverse), order)
+        return value
 
+    def last(self, operand: Instruction, inverse: bool) -> Instruction:
+        """Transforms of complex numbers along the last axis."""
+        length = operand.array_shape.dimensions[-1]
+        if length == 1:
+            return operand
+        if operand.op is TRANSPOSE and columns(length):
+            (given,) = operand.operands
+            order = operand.attributes["dimensions"]
+            if order[-1] != len(order) - 1:
+                return transpose(self.along(given, order[-1], inverse), order)
+        if split(length) is not None:
+            return self.rows(operand, inverse)
+        prime, many = greatest_prime(length), operand.array_shape.size >= _MANY * length
+        if many and prime == length <= SHORT:
+            return by_sums(operand, inverse)
+        if many and prime <= SHORT:
+            axis = operand.array_shape.rank - 1
+            return by_parts(
+                operand, inverse, prime, lambda value: self.over(value, [axis], inverse)
+            )
+        made = by_chirps(operand, inverse, self.rows)
+        assert made is not None
+        return made
 
-def _of_real(operand: Instruction, length: int) -> Instruction:
-    """The first half of the spectrum of real numbers."""
-    shape = operand.array_shape
-    if not _is_paired(length):
-        prime, axis = greatest_prime(length), shape.rank - 1
-        if length % 2 and split(length) is None and prime <= SHORT and shape.size >= _MANY * length:
-            whole = of_real_by_parts(operand, prime, lambda value: _over(value, [axis], False))
-        else:
-            whole = _last(complex_(operand, full_like(operand, 0)), False)
-        return slice_in_dim(whole, 0, length // 2 + 1, 1, -1)
-    points = length // 2
-    if split(points) is not None:
-        return _halves(_rows(operand, False), points, False)
-    pairs = reshape(operand, (*shape.dimensions[:-1], points, 2))
-    even, odd = (
-        reshape(slice_in_dim(pairs, n, n + 1, 1, -1), (*shape.dimensions[:-1], points))
-        for n in range(2)
-    )
-    return _halves(_last(complex_(even, odd), False), points, False)
+    def of_real(self, operand: Instruction, length: int) -> Instruction:
+        """The first half of the spectrum of real numbers."""
+        shape = operand.array_shape
+        if not _is_paired(length):
+            prime, axis = greatest_prime(length), shape.rank - 1
+            if (
+                length % 2
+                and split(length) is None
+                and prime <= SHORT
+                and shape.size >= _MANY * length
+            ):
+                whole = of_real_by_parts(
+                    operand, prime, lambda value: self.over(value, [axis], False)
+                )
+            else:
+                whole = self.last(complex_(operand, full_like(operand, 0)), False)
+            return slice_in_dim(whole, 0, length // 2 + 1, 1, -1)
+        points = length // 2
+        if split(points) is not None:
+            return _halves(self.rows(operand, False), points, False)
+        pairs = reshape(operand, (*shape.dimensions[:-1], points, 2))
+        even, odd = (
+            reshape(slice_in_dim(pairs, n, n + 1, 1, -1), (*shape.dimensions[:-1], points))
+            for n in range(2)
+        )
+        return _halves(self.last(complex_(even, odd), False), points, False)
 
+    def to_real(self, value: Instruction, length: int) -> Instruction:
+        """The real numbers with this half spectrum."""
+        if not _is_paired(length):
+            size = length // 2 + 1
+            others = conj(rev(slice_in_dim(value, 1, size, 1, -1), (value.array_shape.rank - 1,)))
+            return real(self.last(concatenate([value, others], -1) if length > 2 else value, True))
+        points = length // 2
+        pairs = _halves(value, points, True)
+        if split(points) is not None:
+            return self.rows(pairs, True, real_result=True)
+        made = self.last(pairs, True)
+        sizes = made.array_shape.dimensions
+        parts = [reshape(part, (*sizes, 1)) for part in (real(made), imag(made))]
+        return reshape(concatenate(parts, -1), (*sizes[:-1], length))
 
-def _to_real(value: Instruction, length: int) -> Instruction:
-    """The real numbers with this half spectrum."""
-    if not _is_paired(length):
-        size = length // 2 + 1
-        others = conj(rev(slice_in_dim(value, 1, size, 1, -1), (value.array_shape.rank - 1,)))
-        return real(_last(concatenate([value, others], -1) if length > 2 else value, True))
-    points = length // 2
-    pairs = _halves(value, points, True)
-    if split(points) is not None:
-        return _rows(pairs, True, real_result=True)
-    made = _last(pairs, True)
-    sizes = made.array_shape.dimensions
-    parts = [reshape(part, (*sizes, 1)) for part in (real(made), imag(made))]
-    return reshape(concatenate(parts, -1), (*sizes[:-1], length))
+    def rows(self, operand: Instruction, inverse: bool, real_result: bool = False) -> Instruction:
+        """Transforms along the last axis, of complex numbers or of pairs of real ones.
 
+        ``real_result`` splits the results into pairs.
+        """
+        shape = operand.array_shape
+        element_type = shape.element_type
+        *outer, length = shape.dimensions
+        if not element_type.is_complex:
+            length //= 2
+        kind = _COMPLEX.get(element_type, element_type)
+        result = shape.with_element_type(kind).with_dimensions((*outer, length))
+        if real_result:
+            result = shape.with_element_type(kind.real).with_dimensions((*outer, 2 * length))
+        ways = split(length, self.registers)
+        assert ways is not None
+        return self.transform(operand, math.prod(outer), 1, ways, inverse, result)
 
-def _rows(operand: Instruction, inverse: bool, real_result: bool = False) -> Instruction:
-    """Transforms along the last axis, of complex numbers or of pairs of real ones.
+    def along(self, operand: Instruction, axis: int, inverse: bool) -> Instruction:
+        """Transforms along an axis before the last."""
+        shape = operand.array_shape
+        sizes = shape.dimensions
+        ways = columns(sizes[axis], self.registers)[:1]
+        count, strips = math.prod(sizes[:axis]), math.prod(sizes[axis + 1 :])
+        return self.transform(operand, count, strips, ways, inverse, shape)
 
-    ``real_result`` splits the results into pairs.
-    """
-    shape = operand.array_shape
-    element_type = shape.element_type
-    *outer, length = shape.dimensions
-    if not element_type.is_complex:
-        length //= 2
-    kind = _COMPLEX.get(element_type, element_type)
-    result = shape.with_element_type(kind).with_dimensions((*outer, length))
-    if real_result:
-        result = shape.with_element_type(kind.real).with_dimensions((*outer, 2 * length))
-    ways = split(length)
-    assert ways is not None
-    return _transform(operand, math.prod(outer), 1, ways, inverse, result)
-
-
-def _along(operand: Instruction, axis: int, inverse: bool) -> Instruction:
-    """Transforms along an axis before the last."""
-    shape = operand.array_shape
-    sizes = shape.dimensions
-    ways = columns(sizes[axis])[:1]
-    count, strips = math.prod(sizes[:axis]), math.prod(sizes[axis + 1 :])
-    return _transform(operand, count, strips, ways, inverse, shape)
-
-
-def _transform(
-    operand: Instruction,
-    count: int,
-    strips: int,
-    ways: Sequence[Column],
-    inverse: bool,
-    shape: Shape,
-) -> Instruction:
-    part = shape.element_type.real
-    plan, table = tables(Transform(count, strips, tuple(ways), inverse, part.dtype.itemsize))
-    return make(
-        FOURIER,
-        operand,
-        constant(table, part),
-        constant(plan, ElementType.S64),
-        count=count,
-        columns=strips,
-        radices=ways[0].radices,
-        more_radices=ways[1].radices if len(ways) == 2 else (),
-        inverse=inverse,
-        shape=shape,
-    )
+    def transform(
+        self,
+        operand: Instruction,
+        count: int,
+        strips: int,
+        ways: Sequence[Column],
+        inverse: bool,
+        shape: Shape,
+    ) -> Instruction:
+        part = shape.element_type.real
+        plan, table = tables(
+            Transform(count, strips, tuple(ways), inverse, part.dtype.itemsize, self.vector_bytes)
+        )
+        return make(
+            FOURIER,
+            operand,
+            constant(table, part),
+            constant(plan, ElementType.S64),
+            count=count,
+            columns=strips,
+            radices=ways[0].radices,
+            more_radices=ways[1].radices if len(ways) == 2 else (),
+            inverse=inverse,
+            vector_bytes=self.vector_bytes,
+            shape=shape,
+        )
 
 
 def _halves(value: Instruction, points: int, inverse: bool) -> Instruction:

@@ -5,14 +5,13 @@ Threads share rows that are transformed one by one, or else the strips of each s
 
 from __future__ import annotations
 
-from tracejit.backends.tvm.analysis.fft_plan import Transform
+from tracejit.backends.tvm.analysis.fft_plan import LINE, Transform
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.schedule.fft.code import fourier_code
 from tracejit.backends.tvm.ir.tir import AllocBuffer, Buffer, Expr, Stmt, i32, loop, seq, tirx
 
-LINE = 64
 # The most bytes of stack memory for a row's intermediate results.
 _STACK = 96 << 10
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tracejit.backends.tvm.analysis.fft_plan import VECTOR
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.cpu.llvm.builder import Value
@@ -32,12 +31,14 @@ class Halves:
     points: int
     inverse: bool
     itemsize: int
+    vector_bytes: int
 
     @property
     def width(self) -> int:
         """Numbers in one vector."""
         most = self.points // 2
-        return min(VECTOR // (2 * self.itemsize), 1 << (most.bit_length() - 1))
+        wide = max(self.vector_bytes // (2 * self.itemsize), 1)
+        return min(wide, 1 << (most.bit_length() - 1))
 
     @property
     def blocks(self) -> int:

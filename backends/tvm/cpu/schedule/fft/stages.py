@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracejit.backends.tvm.analysis.fft_plan import Radix, circle
+from tracejit.backends.tvm.analysis.fft_plan import LINE, Radix, circle
 from tracejit.backends.tvm.cpu.llvm.builder import Value
 from tracejit.backends.tvm.cpu.llvm.kinds import KINDS
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
@@ -234,7 +234,17 @@ class _Transpose(_Complex):
         self._words = f"<{self.vector // 8} x double>"
         blocks, _ = code.quotient(code.sum(strip.length, str(lanes - 1)), str(lanes))
         self._most = code.sum(strip.length, str(-lanes))
-        code.loop(str(vectors), lambda vector: code.loop(blocks, lambda n: self._block(n, vector)))
+        near = min(max(LINE // self.vector, 1), vectors)
+
+        def line(number: str) -> None:
+            """The vectors of a cache line, block by block, so that it is read once."""
+            first = code.product(number, str(near))
+            code.loop(
+                blocks,
+                lambda n: code.loop(str(near), lambda v: self._block(n, code.sum(first, v))),
+            )
+
+        code.loop(str(vectors // near), line)
 
     def _block(self, number: str, vector: str) -> None:
         """A square block: as many rows of a vector as it has columns."""
