@@ -15,7 +15,7 @@ import functools
 import heapq
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -42,7 +42,7 @@ BEFORE_STAGES, PER_STAGE = 10, 4
 # The cost of a number in one stage, by radix, and of its twiddle factor.
 _COSTS = {2: 1.0, 3: 1.3, 4: 1.15, 5: 1.7, 7: 2.3, 8: 1.5, 11: 3.6, 13: 4.4, 16: 2.0}
 _TWIDDLE = 0.5
-_SPILLED = 1.33
+_SPILLED = 1.5
 """The factor on the cost of a radix with as many numbers as there are registers."""
 _MOST_TURNED = 13
 """From 16 on there are more factors than registers."""
@@ -75,15 +75,19 @@ class Column:
 
     def cost(self, registers: int = 32) -> float:
         """The cost of one number."""
-        return sum(
-            _COSTS[s.radix] * (_SPILLED if s.radix >= registers else 1.0)
-            + _TWIDDLE * s.twiddled * (1 - 1 / s.radix)
-            for s in self.stages
-        )
+        last, twiddled = _stage_costs(registers)
+        return sum([twiddled[radix] for radix in self.radices[:-1]]) + last[self.radices[-1]]
 
     @functools.cached_property
     def bodies(self) -> frozenset[Radix]:
         return frozenset(self.stages)
+
+
+@functools.lru_cache(maxsize=8)
+def _stage_costs(registers: int) -> tuple[Mapping[int, float], Mapping[int, float]]:
+    """The cost of a number by radix: in the last stage of a column, and in the others."""
+    last = {r: cost * (_SPILLED if r >= registers else 1.0) for r, cost in _COSTS.items()}
+    return last, {r: cost + _TWIDDLE * (1 - 1 / r) for r, cost in last.items()}
 
 
 def smooth(length: int, greatest: int = 13) -> bool:
@@ -99,23 +103,31 @@ def columns(length: int, registers: int = 32) -> tuple[Column, ...]:
     """The best plans for a column, the fastest first; none for an unsuitable length."""
     if not 2 <= length <= LONGEST or not smooth(length):
         return ()
+    last_costs, costs = _stage_costs(registers)
     found = [
-        Column(length, (*others, last))
+        (cost + last_costs[last], (*others, last))
         for last in _COSTS
         if length % last == 0
-        for others in _descending(length // last, _MOST_TURNED)
+        for cost, others in _descending(length // last, _MOST_TURNED, costs)
     ]
-    return tuple(heapq.nsmallest(_WAYS, found, key=lambda column: column.cost(registers)))
+    best = heapq.nsmallest(_WAYS, found, key=lambda way: way[0])
+    return tuple(Column(length, radices) for _, radices in best)
 
 
-def _descending(length: int, most: int) -> Iterator[tuple[int, ...]]:
-    """The factorisations of ``length`` into radices up to ``most``, in descending order."""
+def _descending(
+    length: int, most: int, costs: Mapping[int, float]
+) -> list[tuple[float, tuple[int, ...]]]:
+    """The factorisations of ``length`` into radices up to ``most``, in descending order, with
+    their costs.
+    """
     if length == 1:
-        yield ()
-        return
-    for radix in _COSTS:
-        if radix <= most and length % radix == 0:
-            yield from ((radix, *rest) for rest in _descending(length // radix, radix))
+        return [(0.0, ())]
+    return [
+        (costs[radix] + cost, (radix, *rest))
+        for radix in _COSTS
+        if radix <= most and length % radix == 0
+        for cost, rest in _descending(length // radix, radix, costs)
+    ]
 
 
 @functools.lru_cache(maxsize=256)

@@ -63,20 +63,16 @@ def expanded(instruction: Instruction, limits: Limits) -> Instruction | None:
         return by_products(instruction)
     *others, last = lengths
     points = last // 2 if kind in ("RFFT", "IRFFT") and _is_paired(last) else last
-    if not (_is_able(points) and all(map(_is_able, others))):
+    kernels = _Transforms(limits.vector_bytes, limits.registers)
+    if not all(map(kernels.are_able, [points, *others])):
         return None
     rank = instruction.array_shape.rank
     axes = range(rank - len(lengths), rank - 1)
-    kernels = _Transforms(limits.vector_bytes, limits.registers)
     if kind in ("FFT", "IFFT"):
         return kernels.over(kernels.last(operand, kind == "IFFT"), axes, kind == "IFFT")
     if kind == "RFFT":
         return kernels.over(kernels.of_real(operand, last), axes, False)
     return kernels.to_real(kernels.over(operand, axes, True), last)
-
-
-def _is_able(length: int) -> bool:
-    return length == 1 or split(length) is not None or longer_length(length) is not None
 
 
 def _is_paired(length: int) -> bool:
@@ -91,10 +87,15 @@ class _Transforms:
     vector_bytes: int
     registers: int
 
+    def are_able(self, length: int) -> bool:
+        if length == 1 or split(length, self.registers) is not None:
+            return True
+        return longer_length(length) is not None
+
     def over(self, value: Instruction, axes: Sequence[int], inverse: bool) -> Instruction:
         """Transforms of complex numbers along several axes before the last."""
         for axis in axes:
-            if columns(value.array_shape.dimensions[axis]):
+            if columns(value.array_shape.dimensions[axis], self.registers):
                 value = self.along(value, axis, inverse)
             else:
                 order = list(range(value.array_shape.rank))
@@ -107,12 +108,12 @@ class _Transforms:
         length = operand.array_shape.dimensions[-1]
         if length == 1:
             return operand
-        if operand.op is TRANSPOSE and columns(length):
+        if operand.op is TRANSPOSE and columns(length, self.registers):
             (given,) = operand.operands
             order = operand.attributes["dimensions"]
             if order[-1] != len(order) - 1:
                 return transpose(self.along(given, order[-1], inverse), order)
-        if split(length) is not None:
+        if split(length, self.registers) is not None:
             return self.rows(operand, inverse)
         prime, many = greatest_prime(length), operand.array_shape.size >= _MANY * length
         if many and prime == length <= SHORT:
@@ -133,7 +134,7 @@ class _Transforms:
             prime, axis = greatest_prime(length), shape.rank - 1
             if (
                 length % 2
-                and split(length) is None
+                and split(length, self.registers) is None
                 and prime <= SHORT
                 and shape.size >= _MANY * length
             ):
@@ -144,7 +145,7 @@ class _Transforms:
                 whole = self.last(complex_(operand, full_like(operand, 0)), False)
             return slice_in_dim(whole, 0, length // 2 + 1, 1, -1)
         points = length // 2
-        if split(points) is not None:
+        if split(points, self.registers) is not None:
             return _halves(self.rows(operand, False), points, False)
         pairs = reshape(operand, (*shape.dimensions[:-1], points, 2))
         even, odd = (
@@ -161,7 +162,7 @@ class _Transforms:
             return real(self.last(concatenate([value, others], -1) if length > 2 else value, True))
         points = length // 2
         pairs = _halves(value, points, True)
-        if split(points) is not None:
+        if split(points, self.registers) is not None:
             return self.rows(pairs, True, real_result=True)
         made = self.last(pairs, True)
         sizes = made.array_shape.dimensions
