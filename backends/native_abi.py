@@ -251,6 +251,7 @@ class Record(ctypes.Structure):
 
     ``frame`` is copied for each run. ``settle(run, error, future)`` returns 1 if a handler that
     returned these did not fail; ``end(run)`` deletes the states that prepare and initialize left.
+    ``host`` is a `Host`.
     """
 
     _fields_ = (
@@ -264,6 +265,7 @@ class Record(ctypes.Structure):
         ("state_type", _LONG),
         ("state", _POINTER),
         ("number", _LONG),
+        ("host", _POINTER),
     )
 
 
@@ -279,6 +281,61 @@ class Run(ctypes.Structure):
         ("initialized", _POINTER),
     )
 
+
+MOST_TYPES = 1024
+MOST_THREADS = 64
+_LOCK = _LONG * 8
+"""As long as a mutex or a condition variable of POSIX is on any system."""
+
+
+class Error(ctypes.Structure):
+    """What handlers return: a `Code` and a message, which ends in a zero."""
+
+    _fields_ = (("code", ctypes.c_int32), ("message", ctypes.c_char))
+
+
+class Future(ctypes.Structure):
+    """The end of a handler that goes on after it has returned."""
+
+    _fields_ = (("mutex", _LOCK), ("changed", _LOCK), ("done", _LONG), ("error", _POINTER))
+
+
+class Task(ctypes.Structure):
+    """What a thread of the pool has to do: ``run(data)``."""
+
+    _fields_ = (("next", _POINTER), ("run", _POINTER), ("data", _POINTER))
+
+
+class Host(ctypes.Structure):
+    """The pool of threads, the deleters of states by type, and the function that takes errors.
+
+    ``fail(run, error)`` owns the error. Up to ``most`` threads take tasks from the list that begins
+    with ``first``, of ``waiting`` tasks; ``idle`` of ``count`` threads wait for one.
+    """
+
+    _fields_ = (
+        ("fail", _POINTER),
+        ("most", _LONG),
+        ("deleters", _POINTER * MOST_TYPES),
+        ("mutex", _LOCK),
+        ("wake", _LOCK),
+        ("first", _POINTER),
+        ("last", _POINTER),
+        ("waiting", _LONG),
+        ("idle", _LONG),
+        ("count", _LONG),
+        ("stopping", _LONG),
+        ("threads", _POINTER * MOST_THREADS),
+    )
+
+
+OF_HOST = ("Handler_Register", "Type_Register")
+"""The functions of `Api` that are no machine code, since they are called when a library is
+loaded."""
+
+FUNCTIONS = (*(name for name in REQUESTS if name not in OF_HOST), "settle", "end", "reset", "wait")
+"""The functions in machine code, by their names after ``tracejit_ffi_``; the last four are for
+programs and for whoever loads them."""
 
 WORD = 8
 RECORD_WORDS = ctypes.sizeof(Record) // WORD

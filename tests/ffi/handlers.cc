@@ -199,6 +199,30 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(SumInThreads, sum_in_threads,
                                   .Arg<ffi::Buffer<ffi::F64>>()
                                   .Ret<ffi::Buffer<ffi::F64>>());
 
+// A thousand tasks of a pool, counted; the last one ends the call.
+static ffi::Future many_tasks(ffi::ThreadPool pool, ffi::ResultBuffer<ffi::S64> y) {
+  ffi::Promise promise;
+  ffi::Future future(promise);
+  auto shared = std::make_shared<ffi::Promise>(std::move(promise));
+  auto done = std::make_shared<std::atomic<int64_t>>(0);
+  for (int i = 0; i < 1000; ++i)
+    pool.Schedule([=]() mutable {
+      if (++*done < 1000) return;
+      y->typed_data()[0] = pool.num_threads() > 0 ? done->load() : 0;
+      shared->SetAvailable();
+    });
+  return future;
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    ManyTasks, many_tasks, ffi::Ffi::Bind().Ctx<ffi::ThreadPool>().Ret<ffi::Buffer<ffi::S64>>());
+
+// Asks for a stream, which a CPU has not.
+static ffi::Error streams(void *, ffi::ResultBuffer<ffi::S64>) { return ffi::Error::Success(); }
+XLA_FFI_DEFINE_HANDLER_SYMBOL(Streams, streams,
+                              ffi::Ffi::Bind()
+                                  .Ctx<ffi::PlatformStream<void *>>()
+                                  .Ret<ffi::Buffer<ffi::S64>>());
+
 // A handler of a library that was compiled for another version of the interface.
 extern "C" XLA_FFI_Error* OfTheFuture(XLA_FFI_CallFrame* frame) {
   if (frame->extension_start) {

@@ -28,6 +28,7 @@ from tracejit.errors import (
     ForeignFunctionError,
     InvalidArgumentError,
     OutOfBoundsError,
+    TracejitError,
     UnsupportedError,
 )
 
@@ -286,6 +287,66 @@ def test_handlers_that_end_the_process_are_named_under_check(
     call = tj.jit(lambda x: tj.ffi.ffi_call("Misbehave", like(x))(x, how=how), check=True)
     with pytest.raises(error, match=f"'Misbehave' {said}.*test_handlers"):
         call(x)
+
+
+def _python_calls(function: Any) -> list[str]:
+    """The files of the Python functions that any thread calls meanwhile, but for this one's."""
+    called: list[str] = []
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        if event == "call":
+            called.append(frame.f_code.co_filename)
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return [name for name in called if "tracejit/ffi" in name or "callback" in name]
+
+
+@pytest.mark.parametrize("name", ["SumInThreads", "Count", "CountPrepared", "ManyTasks"])
+def test_what_handlers_ask_for_runs_no_python(library: ctypes.CDLL, name: str) -> None:
+    tj.ffi.register_ffi_target("ManyTasks", library.ManyTasks)
+    shapes = {"SumInThreads": ((), np.float64), "CountPrepared": ((2,), np.int64)}
+    shape = tj.ShapeDtypeStruct(*shapes.get(name, ((), np.int64)))
+    given = (np.ones(5),) if name == "SumInThreads" else ()
+    call = tj.ffi.ffi_call(name, shape, has_side_effect=True)
+    function = tj.jit(lambda *x: call(*x) + 0)
+    function(*given)
+    assert _python_calls(lambda: function(*given)) == []
+
+
+def test_a_pool_of_threads_runs_all_tasks(library: ctypes.CDLL) -> None:
+    tj.ffi.register_ffi_target("ManyTasks", library.ManyTasks)
+    call = tj.ffi.ffi_call("ManyTasks", tj.ShapeDtypeStruct((), np.int64), has_side_effect=True)
+    function = tj.jit(lambda x: call() + x)
+    assert [int(function(n)) for n in range(20)] == [1000 + n for n in range(20)]
+    found: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: found.extend(int(function(0)) for _ in range(10)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [1000] * 40
+    # A copy of this process has none of its threads.
+    checked = tj.jit(lambda x: call() + x, check=True)
+    assert int(checked(np.int64(1))) == 1001
+
+
+def test_states_that_cannot_be(library: ctypes.CDLL) -> None:
+    tj.ffi.register_ffi_target("Stateless", library.Count)
+    shape = tj.ShapeDtypeStruct((), np.int64)
+    with pytest.raises(InvalidArgumentError, match="there is no state: no handler of that stage"):
+        tj.jit(lambda x: tj.ffi.ffi_call("Stateless", shape, has_side_effect=True)() + x)(0)
+    tj.ffi.register_ffi_target("Streams", library.Streams)
+    with pytest.raises(TracejitError, match="there are no streams on the CPU"):
+        tj.jit(lambda x: tj.ffi.ffi_call("Streams", shape, has_side_effect=True)() + x)(0)
 
 
 def test_handlers_that_do_not_end_are_named_under_check(

@@ -170,6 +170,7 @@ class ShapeHandler:
 
     def __init__(self, title: str, address: int) -> None:
         self._title, self._handler = title, abi.Handler(address)
+        self._instance = Instance(title, None)
 
     def __call__(
         self, operands: Sequence[Shape], results: Sequence[ElementType], config: Mapping[str, Any]
@@ -182,7 +183,10 @@ class ShapeHandler:
         frame = Frame(operands, [Shape(each, most) for each in results], config)
         memory = frame.on([0] * frame.layout.count)
         begin = ctypes.addressof(memory)
-        raise_error(self._handler(begin), self._title)
+        run = abi.Run(record=ctypes.addressof(self._instance.record))
+        head = abi.CallFrame.from_buffer(memory)
+        head.context = ctypes.addressof(run)
+        self._instance.settle(self._handler(begin), head.future)
         found = []
         for number in range(len(operands), frame.layout.count):
             buffer = abi.Buffer.from_address(begin + frame.layout.buffer(number))

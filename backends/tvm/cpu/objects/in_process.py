@@ -14,7 +14,7 @@ from tracejit.backends.scratch import ROOM_BYTES
 from tracejit.backends.tvm.cpu.objects.entry import entry_statement
 from tracejit.backends.tvm.cpu.objects.tir_pipeline import compile_entry_in_process
 from tracejit.backends.tvm.cpu.processor import Processor
-from tracejit.backends.tvm.ir.tir import var
+from tracejit.backends.tvm.ir.tir import Evaluate, importing, tirx, var
 from tracejit.backends.tvm.program.program import Program
 from tracejit.sources import warn
 
@@ -49,6 +49,14 @@ def entry_of(
     body = entry_statement(program, handles, call, address)
     made = compile_entry_in_process(body, address, target)
     return _Entry(made[ENTRY], [*functions.values()])
+
+
+def entry_of_text(text: str, target: Processor) -> Callable[[int], int]:
+    """The entry of a program that is LLVM text."""
+    address = var("address")
+    called = tirx.call_extern("int32", ENTRY, tirx.reinterpret("handle", address))
+    made = compile_entry_in_process(importing(text, Evaluate(called)), address, target)
+    return _Entry(made[ENTRY], [])
 
 
 class _Entry:
