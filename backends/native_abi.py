@@ -309,13 +309,16 @@ class Task(ctypes.Structure):
 class Host(ctypes.Structure):
     """The pool of threads, the deleters of states by type, and the function that takes errors.
 
-    ``fail(run, error)`` owns the error. Up to ``most`` threads take tasks from the list that begins
+    ``fail(run, error)`` owns the error. ``type_ids`` has the addresses of the numbers of ``types``
+    types, some of them null. Up to ``most`` threads take tasks from the list that begins
     with ``first``, of ``waiting`` tasks; ``idle`` of ``count`` threads wait for one.
     """
 
     _fields_ = (
         ("fail", _POINTER),
         ("most", _LONG),
+        ("types", _LONG),
+        ("type_ids", _POINTER * MOST_TYPES),
         ("deleters", _POINTER * MOST_TYPES),
         ("mutex", _LOCK),
         ("wake", _LOCK),
@@ -333,8 +336,15 @@ OF_HOST = ("Handler_Register", "Type_Register")
 """The functions of `Api` that are no machine code, since they are called when a library is
 loaded."""
 
-FUNCTIONS = (*(name for name in REQUESTS if name not in OF_HOST), "settle", "end", "reset", "wait")
-"""The functions in machine code, by their names after ``tracejit_ffi_``; the last four are for
+FUNCTIONS = (
+    *(name for name in REQUESTS if name not in OF_HOST),
+    "settle",
+    "end",
+    "delete",
+    "reset",
+    "wait",
+)
+"""The functions in machine code, by their names after ``tracejit_ffi_``; the last five are for
 programs and for whoever loads them."""
 
 WORD = 8

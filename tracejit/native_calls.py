@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,6 +30,17 @@ from tracejit.system.guard_pages import guarded, in_copy
 
 _TIMEOUT = "TRACEJIT_HANDLER_TIMEOUT"
 _SECONDS = 20
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """The names in C of a handler's functions, by stage, and of the types of its states.
+
+    A type is the names of its number and of its information, which may be empty.
+    """
+
+    stages: Mapping[str, str]
+    types: Sequence[tuple[str, str]] = ()
 
 
 class NativeSite(Protocol):
@@ -48,8 +60,8 @@ class NativeSite(Protocol):
 class NativeFunction(Protocol):
     """A function of a compiled library; see `tracejit.ffi`."""
 
-    def symbol(self) -> str:
-        """Its name in C. Raises `UnsupportedError` for one that keeps states, or has no name."""
+    def symbols(self) -> Symbols:
+        """Its names in C. Raises `UnsupportedError` for one that has none."""
 
     def site(
         self,

@@ -216,6 +216,20 @@ static ffi::Future many_tasks(ffi::ThreadPool pool, ffi::ResultBuffer<ffi::S64> 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(
     ManyTasks, many_tasks, ffi::Ffi::Bind().Ctx<ffi::ThreadPool>().Ret<ffi::Buffer<ffi::S64>>());
 
+// Leaves no state, and refuses to begin as it is told.
+static std::atomic<int> mood{0};
+extern "C" void set_mood(int bad) { mood = bad; }
+static ffi::Error moody() {
+  return mood ? ffi::Error(ffi::ErrorCode::kUnavailable, "in a bad mood") : ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(Moody, moody, ffi::Ffi::BindInstantiate());
+static ffi::Error shapeless(ffi::ResultBuffer<ffi::S64> y) {
+  y->typed_data()[0] = 7;
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(Shapeless, shapeless,
+                              ffi::Ffi::Bind().Ret<ffi::Buffer<ffi::S64>>());
+
 // Asks for a stream, which a CPU has not.
 static ffi::Error streams(void *, ffi::ResultBuffer<ffi::S64>) { return ffi::Error::Success(); }
 XLA_FFI_DEFINE_HANDLER_SYMBOL(Streams, streams,

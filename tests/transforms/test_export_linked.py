@@ -105,19 +105,118 @@ def test_errors_of_linked_handlers(handlers: Path, loaded: ctypes.CDLL, tmp_path
         compiled.export(tmp_path / "model.so", libraries=[tmp_path / "missing.so"])
 
 
-def test_handlers_that_cannot_be_linked(loaded: ctypes.CDLL, tmp_path: Path) -> None:
-    loaded.counter_id.restype = loaded.counter_info.restype = ctypes.c_void_p
-    types = {"type_id": loaded.counter_id(), "type_info": loaded.counter_info()}
+def register_counters(library: ctypes.CDLL) -> None:
+    library.counter_id.restype = library.counter_info.restype = ctypes.c_void_p
+    types = {"type_id": library.counter_id(), "type_info": library.counter_info()}
     tj.ffi.register_ffi_type("counter", types)
-    stages = {"instantiate": loaded.MakeCounter, "execute": loaded.Count}
+    stages = {"instantiate": library.MakeCounter, "execute": library.Count}
     tj.ffi.register_ffi_target("linked.Count", stages)
+    prepared = {"prepare": library.PrepareCounter, "execute": library.CountPrepared}
+    tj.ffi.register_ffi_target("linked.CountPrepared", prepared)
+
+
+def counts(x: Any) -> Any:
+    def count(name: str, *shape: int) -> Any:
+        result = tj.ShapeDtypeStruct(shape, np.int64)
+        return tj.ffi.ffi_call(f"linked.{name}", result, has_side_effect=True)()
+
+    return x + count("Count"), count("Count"), count("CountPrepared", 2)
+
+
+STATES = """
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+int main(int count, char **paths) {
+  (void)count;
+  int (*living)(void) = 0;
+  for (int round = 0; round < 2; round++) {
+    void *library = dlopen(paths[1], RTLD_NOW | RTLD_GLOBAL);
+    if (!library) return puts(dlerror()), 1;
+    int (*model)(int64_t *, int64_t *, int64_t *, int64_t *);
+    *(void **)&model = dlsym(library, "model");
+    int64_t x = 10, first, second, prepared[2];
+    for (int i = 0; i < 3; i++)
+      if (model(&x, &first, &second, prepared)) return puts("failed"), 2;
+    printf("%d %d %d %d;", (int)first, (int)second, (int)prepared[0], (int)prepared[1]);
+    dlclose(library);
+  }
+  void *handlers = dlopen(paths[2], RTLD_NOW);
+  *(void **)&living = dlsym(handlers, "living_counters");
+  printf("%d", living());
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("how", ["objects", "libraries"])
+def test_states_of_linked_handlers(
+    handlers: Path, loaded: ctypes.CDLL, tmp_path: Path, how: str
+) -> None:
+    register_counters(loaded)
+    compiled = tj.jit(counts).lower(np.int64(0)).compile()
+    files = {"objects": ["handlers.o"], "libraries": ["libhandlers.so"]}[how]
+    options: dict[str, Any] = {how: [handlers / name for name in files]}
+    compiled.export(tmp_path / "model.so", **options)
+    (tmp_path / "main.c").write_text(STATES)
+    main = tmp_path / "main"
+    built("cc", "-Wall", str(tmp_path / "main.c"), "-ldl", "-o", str(main))
+    shared = str(handlers / "libhandlers.so")
+    done = subprocess.run(
+        [str(main), str(tmp_path / "model.so"), shared], capture_output=True, text=True, check=True
+    )
+    *rounds, living = done.stdout.split(";")
+    assert rounds == ["13 3 1 3", "13 3 1 3"]  # the states ended with the library
+    assert living == "0"
+    # In a process that registered the type as well, with its own numbers.
+    library = ctypes.CDLL(str(tmp_path / "model.so"))
+    assert [int(each) for each in compiled(np.int64(0))[:2]] == [1, 1]
+    x, first, second, both = (np.zeros(size, np.int64) for size in ((), (), (), 2))
+    for number in (1, 2):
+        pointers = [ctypes.c_void_p(array.ctypes.data) for array in (x, first, second, both)]
+        assert library.model(*pointers) == 0
+        assert (first, second, both.tolist()) == (number, number, [1, number])
+    assert [int(each) for each in compiled(np.int64(0))[:2]] == [2, 2]
+
+
+def test_a_handler_that_fails_to_instantiate_is_asked_again(
+    handlers: Path, loaded: ctypes.CDLL, tmp_path: Path
+) -> None:
+    stages = {"instantiate": loaded.Moody, "execute": loaded.Shapeless}
+    tj.ffi.register_ffi_target("linked.Moody", stages)
     shape = tj.ShapeDtypeStruct((), np.int64)
 
-    def count(x: Any) -> Any:
-        return tj.ffi.ffi_call("linked.Count", shape, has_side_effect=True)() + x
+    def function(x: Any) -> Any:
+        return tj.ffi.ffi_call("linked.Moody", shape, has_side_effect=True)() + x
 
-    compiled = tj.jit(count).lower(0).compile()
-    with pytest.raises(UnsupportedError, match="has the stages instantiate, execute"):
+    loaded.set_mood(0)
+    compiled = tj.jit(function).lower(np.int64(0)).compile()
+    compiled.export(tmp_path / "model.so", libraries=[handlers / "libhandlers.so"])
+    library = ctypes.CDLL(str(tmp_path / "model.so"))
+    library.model_message.restype = ctypes.c_char_p
+    x, y = np.array(1), np.array(0)
+    pointers = [ctypes.c_void_p(array.ctypes.data) for array in (x, y)]
+    loaded.set_mood(1)
+    status = library.model(*pointers)
+    assert library.model_message(status) == b"in a bad mood"
+    loaded.set_mood(0)
+    assert library.model(*pointers) == 0
+    assert y == 8
+
+
+def test_handlers_that_cannot_be_linked(loaded: ctypes.CDLL, tmp_path: Path) -> None:
+    call = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+    address = ctypes.cast(loaded.RmsNorm, ctypes.c_void_p).value or 0
+    nameless = call(lambda frame: call(address)(frame))
+    tj.ffi.register_ffi_target("linked.Nameless", nameless)
+
+    def function(x: Any) -> Any:
+        shape = tj.ShapeDtypeStruct(x.shape, x.dtype)
+        return tj.ffi.ffi_call("linked.Nameless", shape)(x, eps=np.float32(0))
+
+    compiled = tj.jit(function).lower(X).compile()
+    with pytest.raises(UnsupportedError, match=r"the handler of 'linked\.Nameless' has no name"):
         compiled.export(tmp_path / "model.so")
 
 

@@ -16,8 +16,9 @@ from tracejit.attributes import OutputAlias
 from tracejit.backends import native_abi as abi
 from tracejit.backends.native_attributes import parse, structures
 from tracejit.errors import ArgumentError, ElementTypeError, ShapeError, UnsupportedError
-from tracejit.ffi.host import Instance, api_address, end_run, raise_error
+from tracejit.ffi.host import Instance, api_address, end_run, places_of_types, raise_error
 from tracejit.ffi.symbols import symbol_at
+from tracejit.native_calls import Symbols
 from tracejit.shapes import ElementType, Shape
 from tracejit.sources import Source
 
@@ -38,25 +39,32 @@ class NativeHandler:
             for stage in abi.Stage
             if addresses.get(stage.name.lower())
         }
-        for stage, handler in self._stages.items():
-            _require_version(f"{name} ({stage.name.lower()})", handler)
+        self._types = {
+            _type_of(f"{name} ({stage.name.lower()})", handler)
+            for stage, handler in self._stages.items()
+        } - {0}
 
-    def symbol(self) -> str:
-        """The name of the handler in C, by which a linker finds it.
+    def symbols(self) -> Symbols:
+        """The names of the handler in C, by which a linker finds it.
 
-        Raises `UnsupportedError` for a handler of several stages, and for one without a name.
+        Raises `UnsupportedError` for a function, or a type of its states, without a name.
         """
-        if set(self._stages) != {abi.Stage.EXECUTE}:
-            stages = ", ".join(stage.name.lower() for stage in self._stages)
-            raise UnsupportedError(
-                f"export: {self.name!r} has the stages {stages}; exported "
-                "libraries keep no states and have execute alone"
-            )
-        address = ctypes.cast(self._stages[abi.Stage.EXECUTE], ctypes.c_void_p).value
+        stages = {
+            stage.name.lower(): self._symbol(ctypes.cast(handler, ctypes.c_void_p).value, "handler")
+            for stage, handler in self._stages.items()
+        }
+        places = [places_of_types[number] for number in sorted(self._types)]
+        types = [
+            (self._symbol(at, "type id"), self._symbol(info, "type info") if info else "")
+            for at, info in places
+        ]
+        return Symbols(stages, types)
+
+    def _symbol(self, address: int | None, what: str) -> str:
         found = symbol_at(address or 0)
         if found is None:
             raise UnsupportedError(
-                f"export: the handler of {self.name!r} has no name that a linker could find; its "
+                f"export: the {what} of {self.name!r} has no name that a linker could find; its "
                 "library must export it"
             )
         return found
@@ -80,7 +88,11 @@ class NativeHandler:
         return CallSite(self.name, self._stages, operands, results, config, aliasing, source)
 
 
-def _require_version(name: str, handler: Any) -> None:
+def _type_of(name: str, handler: Any) -> int:
+    """The number of the type of state that a handler leaves, 0 for none.
+
+    Raises `ArgumentError` for a handler of another version.
+    """
     metadata = abi.Metadata(
         struct_size=ctypes.sizeof(abi.Metadata), version=abi.made(abi.Version, major=-1, minor=-1)
     )
@@ -103,6 +115,7 @@ def _require_version(name: str, handler: Any) -> None:
             f"register_ffi_target: {name} was compiled for version {version[0]}.{version[1]} of "
             f"the interface; this is {abi.MAJOR}.{abi.MINOR}"
         )
+    return int(metadata.state_type)
 
 
 class CallSite:

@@ -70,9 +70,8 @@ class Instance:
         """Deletes the state by the function that its type was registered with."""
         _instances.pop(self.record.number, None)
         number, self.record.state_type = self.record.state_type, 0
-        delete = _host().memory.deleters[number] if 0 < number < abi.MOST_TYPES else None
-        if delete:
-            ctypes.CFUNCTYPE(None, ctypes.c_void_p)(delete)(self.record.state)
+        host = _host()
+        host.delete(ctypes.addressof(host.memory), number, self.record.state)
 
 
 def end_run(run: Any) -> None:
@@ -96,7 +95,10 @@ _fail_function = _FAIL(_fail)
 _numbers = itertools.count(1)
 _instances: dict[int, Instance] = {}
 _types: dict[str, int] = {}
+_type_numbers = (ctypes.c_int64 * abi.MOST_TYPES)(*range(abi.MOST_TYPES))
 _lock = threading.RLock()
+places_of_types: dict[int, tuple[int, int | None]] = {}
+"""Where libraries keep the numbers of types of states, and say how these are freed, by number."""
 registered: dict[str, dict[str, int]] = {}
 """What libraries registered by themselves: the addresses of handlers by stage, by name."""
 
@@ -115,6 +117,8 @@ class _Host:
         self.address = dict(zip(abi.FUNCTIONS, addresses.tolist(), strict=True))
         self.wait = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(self.address["wait"])
         self.end = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address["end"])
+        kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
+        self.delete = kind(self.address["delete"])
         self.destroy = abi.Handler(self.address["Error_Destroy"])
         fail = ctypes.cast(_fail_function, ctypes.c_void_p)
         self.memory = abi.Host(fail=fail, most=min(thread_count(), abi.MOST_THREADS))
@@ -170,11 +174,11 @@ def _handler_register(request: Any) -> None:
 
 def _type_register(request: Any) -> None:
     name = ctypes.string_at(request.name.data, request.name.size)
-    request.type_id[0] = number_of_type(name.decode(), request.info)
+    register_type(name.decode(), ctypes.addressof(request.type_id.contents), request.info)
 
 
-def number_of_type(name: str, info: int | None) -> int:
-    """The number of a type of states, whose ``info`` says how they are freed.
+def register_type(name: str, at: int, info: int | None) -> None:
+    """Writes the number of a type of states to ``at``; its ``info`` says how they are freed.
 
     Raises `MemoryLimitError` for more types than there are numbers.
     """
@@ -183,9 +187,13 @@ def number_of_type(name: str, info: int | None) -> int:
         number = _types.setdefault(name, len(_types) + 1)
         if number >= abi.MOST_TYPES:
             raise MemoryLimitError(f"register_ffi_type: {name!r} is one type of states too many")
+        if number >= host.memory.types:
+            host.memory.type_ids[number] = ctypes.addressof(_type_numbers) + abi.WORD * number
+            host.memory.types = number + 1
         if info:
             host.memory.deleters[number] = abi.TypeInfo.from_address(info).delete
-    return number
+        places_of_types[number] = at, info
+    ctypes.c_int64.from_address(at).value = number
 
 
 _PYTHON: dict[str, Callable[[Any], None]] = {

@@ -13,7 +13,7 @@ from tracejit import backends, tree
 from tracejit.backends.native_attributes import text_of
 from tracejit.errors import ArgumentError, AttributeValueError, UnsupportedError
 from tracejit.ffi.handlers import STAGES, NativeHandler
-from tracejit.ffi.host import number_of_type
+from tracejit.ffi.host import register_type
 from tracejit.lax.calls import custom_call
 from tracejit.layouts import Layout
 from tracejit.ops.custom import VMAP_METHODS
@@ -97,8 +97,7 @@ def register_ffi_type(
             "'type_id' and perhaps 'type_info'"
         )
     at = {key: _address("register_ffi_type", each) for key, each in type_registration.items()}
-    number = ctypes.c_int64.from_address(at["type_id"])
-    number.value = number_of_type(name, at.get("type_info"))
+    register_type(name, at["type_id"], at.get("type_info"))
 
 
 def _require_cpu(what: str, platform: str) -> None:

@@ -19,6 +19,7 @@ from dataclasses import replace
 from tracejit import hlo
 from tracejit.errors import UnsupportedError
 from tracejit.graph import Computation, Instruction, Module
+from tracejit.native_calls import Symbols
 from tracejit.ops.base import make
 from tracejit.ops.constants import elements_of, parameter, tuple_
 from tracejit.ops.custom import CUSTOM_CALL, NATIVE_TARGET, is_native_call
@@ -154,10 +155,10 @@ def texts_of(module: Module) -> list[str]:
     return [text_of(i) for c in computations for i in instructions(c) if is_native(i)]
 
 
-def symbols_of(modules: Iterable[Module]) -> dict[str, str]:
+def symbols_of(modules: Iterable[Module]) -> dict[str, Symbols]:
     """The names in C of the functions that modules with native calls call, by target.
 
-    Raises `UnsupportedError` for one that keeps states, or has no name.
+    Raises `UnsupportedError` for one that has no name.
     """
     symbols = {}
     for module in modules:
@@ -167,5 +168,5 @@ def symbols_of(modules: Iterable[Module]) -> dict[str, str]:
                 target: str = call.attributes["custom_call_target"]
                 native = native_function(target)
                 assert native is not None, f"{target} was native when the module was rewritten"
-                symbols[target] = native.symbol()
+                symbols[target] = native.symbols()
     return symbols

@@ -19,6 +19,7 @@ from tracejit.backends.tvm.export.library import Linked, library
 from tracejit.backends.tvm.export.loader import loader
 from tracejit.errors import UnsupportedError
 from tracejit.graph import Module
+from tracejit.native_calls import Symbols
 
 
 def files(
@@ -29,7 +30,7 @@ def files(
     threads: int,
     objects: Sequence[str] = (),
     libraries: Sequence[str] = (),
-    symbols: Mapping[str, str] | None = None,
+    symbols: Mapping[str, Symbols] | None = None,
 ) -> tuple[bytes, str, str, list[FunctionSize]]:
     """The shared library of ``functions``, its header for C, the Python module that loads it,
     and what its functions take. A ``file_name`` that ends in ``.a`` is a static library.

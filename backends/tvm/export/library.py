@@ -15,10 +15,12 @@ from tracejit import system
 from tracejit.backends.scratch import roomy_folders
 from tracejit.backends.tvm.cpu.objects.build import write_kernels
 from tracejit.backends.tvm.cpu.objects.linker import chosen_compiler
+from tracejit.backends.tvm.cpu.objects.native_host import write_object
 from tracejit.backends.tvm.cpu.processor import Processor
 from tracejit.backends.tvm.export.entries import Entry
 from tracejit.backends.tvm.export.source import constants_of, source
 from tracejit.errors import CompilationError
+from tracejit.native_calls import Symbols
 
 # The features that GCC and Clang can detect at run time, by LLVM's names.
 _FEATURES = (
@@ -82,7 +84,7 @@ class Linked:
 
     objects: Sequence[str] = ()
     libraries: Sequence[str] = ()
-    symbols: Mapping[str, str] = field(default_factory=dict)
+    symbols: Mapping[str, Symbols] = field(default_factory=dict)
 
     @property
     def options(self) -> list[str]:
@@ -112,6 +114,8 @@ def library(
             own.mkdir()
             written = write_kernels(entry.program, target, own)
             objects += [str(each.relative_to(folder)) for each in written]
+        if any(entry.program.native_calls for entry in entries):
+            objects.append(write_object(target, folder).name)
         (folder / "constants").write_bytes(constants_of(entries))
         features = [feature for feature in _FEATURES if feature in target.features]
         text = source(entries, name, target.threads, features, "constants", linked.symbols)

@@ -1,17 +1,11 @@
-/* What handlers of XLA's FFI ask of an exported library; follows runtime.c and tracejit/ops.h.
- * The fields of a request are words after its size and its extensions. */
+/* Calls of linked handlers of XLA's FFI in an exported library; follows runtime.c and
+ * tracejit/ops.h. What handlers ask for is in native_api.py, which is linked. */
 
 #include <stdio.h>
 
-typedef intptr_t Word;
-
-struct TJ_Error {
-  int code;
-  char message[];
-};
-
-/* A call's record and the context of a run of it: `Record` and `Run` of native_abi.py. */
+/* A call's record, the context of a run of it, and what all share: see native_abi.py. */
 typedef struct Run Run;
+typedef struct Host Host;
 typedef struct {
   TJ_Handler *execute, *prepare, *initialize;
   void *frame;
@@ -20,6 +14,7 @@ typedef struct {
   int64_t runs, state_type;
   void *state;
   int64_t number;
+  Host *host;
 } Record;
 struct Run {
   Record *record;
@@ -28,123 +23,52 @@ struct Run {
   int64_t initialized_type;
   void *initialized;
 };
-
-/* The message of the last handler that failed in this thread. */
-static _Thread_local char native_message[1024];
-
-static TJ_Error *new_error(int code, const char *message) {
-  if (!message) message = "";
-  TJ_Error *made = malloc(sizeof *made + strlen(message) + 1);
-  if (made) {
-    made->code = code;
-    strcpy(made->message, message);
-  }
-  return made;
-}
-
-static TJ_Error *error_create(Word *r) { return new_error((int32_t)r[3], (const char *)r[2]); }
-static TJ_Error *error_message(Word *r) {
-  r[3] = (Word)((TJ_Error *)r[2])->message;
-  return NULL;
-}
-static TJ_Error *error_destroy(Word *r) {
-  free((void *)r[2]);
-  return NULL;
-}
-static TJ_Error *register_handler(Word *r) {
-  (void)r;
-  return NULL;
-}
-static TJ_Error *lacks_streams(Word *r) {
-  (void)r;
-  return new_error(TJ_UNIMPLEMENTED, "there are no streams on the CPU");
-}
-static TJ_Error *lacks_data(Word *r) {
-  (void)r;
-  return new_error(TJ_NOT_FOUND, "no user data was given to this call");
-}
-static TJ_Error *lacks_states(Word *r) {
-  (void)r;
-  return new_error(TJ_UNIMPLEMENTED, "an exported library keeps no states");
-}
-static TJ_Error *register_type(Word *r) {
-  static atomic_llong types;
-  *(int64_t *)r[4] = atomic_fetch_add(&types, 1) + 1;
-  return NULL;
-}
-static TJ_Error *allocate(Word *r) {
-  size_t alignment = r[4] < (Word)sizeof(void *) ? sizeof(void *) : (size_t)r[4];
-  void *made;
-  if (posix_memalign(&made, alignment, r[3] ? (size_t)r[3] : 1))
-    return new_error(TJ_RESOURCE_EXHAUSTED, "there is no memory left");
-  r[5] = (Word)made;
-  return NULL;
-}
-static TJ_Error *release(Word *r) {
-  free((void *)r[4]);
-  return NULL;
-}
+enum { MOST_TYPES = 1024, POOL_WORDS = 22 + 64 };
+struct Host {
+  void (*fail)(Run *, TJ_Error *);
+  int64_t most;
+  int64_t types, *type_ids[MOST_TYPES];
+  void (*deleters[MOST_TYPES])(void *);
+  int64_t pool[POOL_WORDS];
+};
+struct TJ_Error {
+  int code;
+  char message[];
+};
 
 typedef struct {
-  void (*run)(void *);
-  void *data;
-} Task;
-static void *run_task(void *given) {
-  Task task = *(Task *)given;
-  free(given);
-  task.run(task.data);
-  return NULL;
-}
-static TJ_Error *schedule(Word *r) {
-  Task *task = malloc(sizeof *task);
-  pthread_t thread;
-  if (!task) return new_error(TJ_RESOURCE_EXHAUSTED, "there is no memory left");
-  *task = (Task){(void (*)(void *))r[3], (void *)r[4]};
-  if (pthread_create(&thread, NULL, run_task, task))
-    run_task(task);
-  else
-    pthread_detach(thread);
-  return NULL;
-}
-static TJ_Error *count_threads(Word *r) {
-  *(int64_t *)r[3] = thread_count();
-  return NULL;
-}
-
+  size_t struct_size;
+  void *extension;
+  void (*deleter)(void *);
+} TypeInfo;
+/* A type of states, and the call that instantiates one: `instantiate` may be NULL. */
 typedef struct {
-  pthread_mutex_t mutex;
-  pthread_cond_t changed;
-  int done;
-  TJ_Error *error;
-} Future;
-static TJ_Error *create_future(Word *r) {
-  Future *made = calloc(1, sizeof *made);
-  if (!made) return new_error(TJ_RESOURCE_EXHAUSTED, "there is no memory left");
-  pthread_mutex_init(&made->mutex, NULL);
-  pthread_cond_init(&made->changed, NULL);
-  r[2] = (Word)made;
-  return NULL;
-}
-static TJ_Error *finish_future(Future *future, TJ_Error *error) {
-  pthread_mutex_lock(&future->mutex);
-  future->error = error;
-  future->done = 1;
-  pthread_cond_broadcast(&future->changed);
-  pthread_mutex_unlock(&future->mutex);
-  return NULL;
-}
-static TJ_Error *set_available(Word *r) { return finish_future((Future *)r[2], NULL); }
-static TJ_Error *set_error(Word *r) { return finish_future((Future *)r[2], (TJ_Error *)r[3]); }
-static TJ_Error *run_id(Word *r) {
-  r[3] = (Word)((Run *)r[2])->number;
-  return NULL;
-}
-static TJ_Error *device_ordinal(Word *r) {
-  *(int32_t *)&r[3] = 0;
+  int64_t *id;
+  const TypeInfo *info;
+} StateType;
+typedef struct {
+  Record *record;
+  TJ_Handler *instantiate;
+  TJ_Call *call;
+} Instance;
+
+typedef TJ_Error *Answer(void *);
+Answer tracejit_ffi_Error_Create, tracejit_ffi_Error_GetMessage, tracejit_ffi_Error_Destroy,
+    tracejit_ffi_Stream_Get, tracejit_ffi_ExecutionContext_Get, tracejit_ffi_State_Set,
+    tracejit_ffi_State_Get, tracejit_ffi_DeviceMemory_Allocate, tracejit_ffi_DeviceMemory_Free,
+    tracejit_ffi_ThreadPool_Schedule, tracejit_ffi_ThreadPool_NumThreads,
+    tracejit_ffi_Future_Create, tracejit_ffi_Future_SetAvailable, tracejit_ffi_Future_SetError,
+    tracejit_ffi_RunId_Get, tracejit_ffi_DeviceOrdinal_Get;
+int tracejit_ffi_settle(Run *, TJ_Error *, void *future);
+void tracejit_ffi_end(Run *), tracejit_ffi_reset(Host *), tracejit_ffi_stop(Host *),
+    tracejit_ffi_delete(Host *, int64_t type, void *state);
+
+/* Libraries that register themselves do so with whoever loads them, not with this one. */
+static TJ_Error *not_registered(void *request) {
+  (void)request;
   return NULL;
 }
 
-typedef TJ_Error *Answer(Word *);
 static const struct {
   size_t struct_size;
   void *extension;
@@ -156,25 +80,69 @@ static const struct {
     NULL,
     {sizeof(TJ_Version), NULL, TJ_MAJOR, TJ_MINOR},
     NULL,
-    {error_create, error_message, error_destroy, register_handler, lacks_streams, register_type,
-     lacks_data, lacks_states, lacks_states, allocate, release, schedule, count_threads,
-     create_future, set_available, set_error, run_id, device_ordinal}};
+    {tracejit_ffi_Error_Create, tracejit_ffi_Error_GetMessage, tracejit_ffi_Error_Destroy,
+     not_registered, tracejit_ffi_Stream_Get, not_registered, tracejit_ffi_ExecutionContext_Get,
+     tracejit_ffi_State_Set, tracejit_ffi_State_Get, tracejit_ffi_DeviceMemory_Allocate,
+     tracejit_ffi_DeviceMemory_Free, tracejit_ffi_ThreadPool_Schedule,
+     tracejit_ffi_ThreadPool_NumThreads, tracejit_ffi_Future_Create,
+     tracejit_ffi_Future_SetAvailable, tracejit_ffi_Future_SetError, tracejit_ffi_RunId_Get,
+     tracejit_ffi_DeviceOrdinal_Get}};
 
-static int settle_native(Run *run, TJ_Error *error, void *given) {
+/* The message of the last handler that failed in this thread. */
+static _Thread_local char native_message[1024];
+
+static void keep_message(Run *run, TJ_Error *error) {
   (void)run;
-  Future *future = given;
-  if (future) {
-    pthread_mutex_lock(&future->mutex);
-    while (!future->done) pthread_cond_wait(&future->changed, &future->mutex);
-    pthread_mutex_unlock(&future->mutex);
-    if (!error) error = future->error;
-    pthread_cond_destroy(&future->changed);
-    pthread_mutex_destroy(&future->mutex);
-    free(future);
-  }
-  if (!error) return 1;
+  struct {
+    size_t struct_size;
+    void *extension;
+    TJ_Error *error;
+  } request = {sizeof request, NULL, error};
   snprintf(native_message, sizeof native_message, "%s", error->message);
-  free(error);
-  return 0;
+  tracejit_ffi_Error_Destroy(&request);
 }
-static void end_native(Run *run) { (void)run; }
+
+static Host native_host = {.fail = keep_message};
+static pthread_mutex_t native_mutex = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int native_started;
+
+static void forget_native_threads(void) { tracejit_ffi_reset(&native_host); }
+
+/* Registers the types of states and instantiates the calls, before the first of them; 0 if a
+ * handler fails, which is asked again in the next call. */
+static int start_native(const StateType *types, int count, const Instance *instances, int calls) {
+  __atomic_store_n(&native_host.most, thread_count(), __ATOMIC_RELAXED);
+  if (atomic_load(&native_started)) return 1;
+  pthread_mutex_lock(&native_mutex);
+  if (native_host.types < count) {
+    tracejit_ffi_reset(&native_host);
+    pthread_atfork(NULL, NULL, forget_native_threads);
+  }
+  for (; native_host.types < count; native_host.types++) {
+    const StateType *type = &types[native_host.types];
+    if (!type->id) continue; /* the pool alone */
+    /* A number that no other library in the process gives. */
+    if (!*type->id) *type->id = (int64_t)(intptr_t)type->id;
+    native_host.type_ids[native_host.types] = type->id;
+    native_host.deleters[native_host.types] = type->info ? type->info->deleter : NULL;
+  }
+  int good = 1;
+  for (int i = 0; good && i < calls; i++) {
+    if (instances[i].record->number) continue;
+    Run run = {.record = instances[i].record};
+    TJ_Call call = *instances[i].call;
+    call.context = &run;
+    TJ_Error *error = instances[i].instantiate(&call);
+    good = !(error || call.future) || tracejit_ffi_settle(&run, error, call.future) == 1;
+    instances[i].record->number = good;
+  }
+  atomic_store(&native_started, good);
+  pthread_mutex_unlock(&native_mutex);
+  return good;
+}
+
+static void stop_native(const Instance *instances, int calls) {
+  if (native_host.types) tracejit_ffi_stop(&native_host);
+  for (int i = 0; i < calls; i++)
+    tracejit_ffi_delete(&native_host, instances[i].record->state_type, instances[i].record->state);
+}

@@ -13,8 +13,12 @@ import numpy as np
 from tracejit.backends import native_abi as abi
 from tracejit.backends.native_attributes import parse
 from tracejit.backends.tvm.export.entries import Entry
+from tracejit.graph import Instruction
 from tracejit.hlo import parse as parse_module
+from tracejit.native_calls import Symbols
 from tracejit.shapes import AnyShape, Shape, TupleShape, element_type_of
+
+_INSTANTIATE = "instantiate"
 
 
 def record_name(entry: str, constant: int) -> str:
@@ -22,23 +26,60 @@ def record_name(entry: str, constant: int) -> str:
     return f"{entry}_record_{constant}"
 
 
-def records_of(entry: Entry, symbols: Mapping[str, str]) -> Iterator[str]:
+def records_of(entry: Entry, symbols: Mapping[str, Symbols]) -> Iterator[str]:
     """The records of a function's calls; ``symbols`` are the handlers' names in C, by target."""
-    for number, text in entry.program.native_calls.items():
-        call = parse_module(text).entry.root
+    for number, call in _calls(entry):
         attributes = call.attributes
         name = record_name(entry.name, number)
         constraints = attributes["operand_layout_constraints"] or [o.shape for o in call.operands]
         operands = [shape for shape in constraints if isinstance(shape, Shape)]
         results = _arrays(call.shape)
-        symbol = symbols[attributes["custom_call_target"]]
+        stages = symbols[attributes["custom_call_target"]].stages
         writer = _Data(name)
         given = writer.dictionary(parse(attributes["backend_config"]))
         yield from writer.lines
         yield from _frame(name, operands, results, given)
-        yield f"extern TJ_Error *{symbol}(TJ_Call *);"
-        yield f"static Record {name} = {{.execute = {symbol}, .frame = &{name}_frame,"
-        yield "  .settle = settle_native, .end = end_native};"
+        yield from (f"extern TJ_Error *{symbol}(TJ_Call *);" for symbol in stages.values())
+        in_runs = {stage: each for stage, each in stages.items() if stage != _INSTANTIATE}
+        fields = "".join(f".{stage} = {each}, " for stage, each in in_runs.items())
+        yield f"static Record {name} = {{{fields}.frame = &{name}_frame,"
+        yield "  .settle = tracejit_ffi_settle, .end = tracejit_ffi_end, .host = &native_host};"
+        if _INSTANTIATE in stages:
+            yield f"static TJ_Call {name}_instantiation = {{{_call([], [], given, name)}}};"
+
+
+def start_of(entries: Sequence[Entry], symbols: Mapping[str, Symbols]) -> Iterator[str]:
+    """What runs before the first call of an entry, and at the end of the library."""
+    types = dict.fromkeys(each for names in symbols.values() for each in names.types)
+    rows = []
+    for at, info in types:
+        yield f"extern int64_t {at};"
+        if info:
+            yield f"extern const TypeInfo {info};"
+        rows.append(f"{{&{at}, {f'&{info}' if info else 'NULL'}}}")
+    instances = []
+    for entry in entries:
+        for number, call in _calls(entry):
+            stages = symbols[call.attributes["custom_call_target"]].stages
+            name = record_name(entry.name, number)
+            if _INSTANTIATE in stages:
+                instances.append(f"{{&{name}, {stages[_INSTANTIATE]}, &{name}_instantiation}}")
+    count = len(instances)
+    listed = ", ".join(instances or ["{NULL, NULL, NULL}"])
+    yield f"static const Instance native_instances[] = {{{listed}}};"
+    yield "static int native_is_ready(void) {"
+    yield f"  static const StateType types[] = {{{', '.join(['{NULL, NULL}', *rows])}}};"
+    yield f"  return start_native(types, {len(rows) + 1}, native_instances, {count});"
+    yield "}"
+    yield "__attribute__((destructor)) static void end_native_calls(void) {"
+    yield f"  stop_native(native_instances, {count});"
+    yield "}"
+
+
+def _calls(entry: Entry) -> Iterator[tuple[int, Instruction]]:
+    """The calls of a function, by the numbers of their records."""
+    for number, text in entry.program.native_calls.items():
+        yield number, parse_module(text).entry.root
 
 
 def _frame(
@@ -54,24 +95,28 @@ def _frame(
     count = len(buffers)
     types = ", ".join(["1"] * count) or "0"
     yield f"static int {name}_types[] = {{{types}}};"
+    call = _call(operands, results, attributes, name)
+    yield f"static struct {{ TJ_Call call; void *pointers[{count}]; TJ_Buffer buffers[{count}]; }}"
+    yield f"{name}_frame = {{.call = {{{call}}}, .buffers = {{{', '.join(buffers)}}}}};"
+
+
+def _call(operands: Sequence[Shape], results: Sequence[Shape], attributes: str, name: str) -> str:
+    """The initializer of a TJ_Call; the code that calls the handler sets its stage."""
     lists = [
         f"{{sizeof(TJ_Buffers), NULL, {len(each)}, {name}_types, NULL}}"
         for each in (operands, results)
     ]
-    call = ", ".join(
-        [
-            "offsetof(TJ_Call, future)",
-            "NULL",
-            "(const TJ_Api *)&native_api",
-            "NULL",
-            "TJ_EXECUTE",
-            *lists,
-            attributes,
-            "NULL",
-        ]
-    )
-    yield f"static struct {{ TJ_Call call; void *pointers[{count}]; TJ_Buffer buffers[{count}]; }}"
-    yield f"{name}_frame = {{.call = {{{call}}}, .buffers = {{{', '.join(buffers)}}}}};"
+    fields = [
+        "offsetof(TJ_Call, future)",
+        "NULL",
+        "(const TJ_Api *)&native_api",
+        "NULL",
+        "TJ_INSTANTIATE",
+        *lists,
+        attributes,
+        "NULL",
+    ]
+    return ", ".join(fields)
 
 
 def _dimensions(name: str, shape: Shape) -> str:

@@ -9,8 +9,9 @@ from importlib import resources
 
 from tracejit.backends.tvm.export.c_types import c_type
 from tracejit.backends.tvm.export.entries import Array, Entry
-from tracejit.backends.tvm.export.native_records import record_name, records_of
+from tracejit.backends.tvm.export.native_records import record_name, records_of, start_of
 from tracejit.backends.tvm.program.program import Argument, Branch, Call, Loop, Memory, Node
+from tracejit.native_calls import Symbols
 
 # The version of the calling convention of exported functions.
 _INTERFACE = 1
@@ -34,7 +35,7 @@ def source(
     threads: int,
     features: Sequence[str],
     constants: str,
-    symbols: Mapping[str, str],
+    symbols: Mapping[str, Symbols],
 ) -> str:
     """The text of the one C file.
 
@@ -61,7 +62,7 @@ def _lines(
     threads: int,
     features: Sequence[str],
     constants: str,
-    symbols: Mapping[str, str],
+    symbols: Mapping[str, Symbols],
 ) -> Iterator[str]:
     yield f"#define COMPILED_THREADS {threads}"
     yield _file(__package__, "runtime.c")
@@ -71,6 +72,7 @@ def _lines(
         yield _file(__package__, "native.c")
         for entry in entries:
             yield from records_of(entry, symbols)
+        yield from start_of(entries, symbols)
     yield '#define API __attribute__((visibility("default")))'
     yield from included("model_constants", constants)
     yield "static int processor_suits(void) {"
@@ -176,6 +178,7 @@ def _entry(entry: Entry, first: int) -> Iterator[str]:
     yield f"  int status = {_KERNEL};"
     if program.native_calls:
         yield "  native_message[0] = 0;"
+        yield "  if (!native_is_ready()) goto end;"
     places = EntryStatements(entry, first)
     yield from places.nodes(program.calls, "  ")
     yield "  status = 0;"

@@ -192,8 +192,7 @@ some:
   %is_set = icmp ne i64 %before, 0
   br i1 %is_set, label %twice, label %first
 first:
-  %known = add i64 %type, -1
-  %is_known = icmp ult i64 %known, {abi.MOST_TYPES - 1}
+  %is_known = icmp ne i64 %type, 0
   br i1 %is_known, label %keep, label %unknown
 keep:
   store i64 %type, ptr %place
@@ -233,15 +232,32 @@ other:
   fail INVALID_ARGUMENT "the state is of another type"
 }}
 define void @tracejit_ffi_delete(ptr %host, i64 %type, ptr %state) {{
-  %before = add i64 %type, -1
-  %is_known = icmp ult i64 %before, {abi.MOST_TYPES - 1}
-  br i1 %is_known, label %look, label %done
-look:
+  %types = load i64, ptr [%host Host.types]
+  %ids = getelementptr i8, ptr %host, i64 {abi.Host.type_ids.offset}
   %deleters = getelementptr i8, ptr %host, i64 {abi.Host.deleters.offset}
-  %place = getelementptr ptr, ptr %deleters, i64 %type
+  %is_set = icmp ne i64 %type, 0
+  br i1 %is_set, label %again, label %done
+again:
+  %i = phi i64 [ 0, %0 ], [ %next, %following ]
+  %is_left = icmp slt i64 %i, %types
+  br i1 %is_left, label %look, label %done
+look:
+  %id_at = getelementptr ptr, ptr %ids, i64 %i
+  %id = load ptr, ptr %id_at
+  %is_none = icmp eq ptr %id, null
+  br i1 %is_none, label %following, label %compare
+compare:
+  %number = load i64, ptr %id
+  %is_it = icmp eq i64 %number, %type
+  br i1 %is_it, label %found, label %following
+following:
+  %next = add i64 %i, 1
+  br label %again
+found:
+  %place = getelementptr ptr, ptr %deleters, i64 %i
   %delete = load ptr, ptr %place
-  %is_none = icmp eq ptr %delete, null
-  br i1 %is_none, label %done, label %call
+  %keeps = icmp eq ptr %delete, null
+  br i1 %keeps, label %done, label %call
 call:
   call void %delete(ptr %state)
   br label %done
