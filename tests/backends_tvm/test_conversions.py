@@ -9,7 +9,13 @@ from tests.backends_tvm.compiled import compiled, computation
 from tests.tolerances import same_bits
 from tracejit import ops
 from tracejit.graph import Instruction
+from tracejit.runtime import importing_tvm
 from tracejit.shapes import ElementType, Shape
+
+with importing_tvm():
+    from tests.lowered import lower
+    from tracejit.backends.target import CPU
+    from tracejit.backends.tvm.cpu.processor import processor_of
 
 F32, F64 = ElementType.F32, ElementType.F64
 NARROW = [t for t in ElementType if t.is_floating and t.bits < 32]
@@ -105,3 +111,22 @@ def test_to_integers_and_back(element_type: ElementType) -> None:
                 else int(value)
             )
             assert int(number) == exact, f"{value} to {kind}"
+
+
+@pytest.mark.parametrize("element_type", NARROW, ids=str)
+def test_a_product_is_rounded_once(element_type: ElementType) -> None:
+    """A sum that is rounded and then stored: both conversions are expressions without sharing."""
+    x = every(element_type)
+
+    def build(a: Instruction, b: Instruction) -> Instruction:
+        return ops.dot(a, b)
+
+    shapes = [Shape(element_type, (x.size, 1)), Shape(element_type, (1, 2))]
+    entry = computation(build, *shapes)
+    (kernel,) = lower(entry, processor_of(CPU).machine).kernels
+    assert len(str(kernel.body)) < 20_000
+    ones = np.ones((1, 2)).astype(element_type.dtype)
+    (made,) = compiled(entry)([x.reshape(-1, 1), ones])
+    with np.errstate(invalid="ignore"):
+        sums = np.float32(0) + x.astype(np.float32)[:, None] * np.ones(2, np.float32)
+    assert not same_bits(made, rounded(sums, element_type))

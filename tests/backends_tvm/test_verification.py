@@ -265,6 +265,29 @@ def test_a_while_that_the_data_may_end_fills_no_rows_for_certain(is_flagged: boo
         assert not any(finding.is_certain for finding in found)
 
 
+@pytest.mark.parametrize(("first", "bound"), [(0, 1 << 19), (1, 1 << 19), (0, (1 << 19) - 1)])
+def test_more_rows_than_are_enumerated_are_counted(first: int, bound: int) -> None:
+    """More than `MOST_ITERATIONS` elements; indices of rows are clamped, as by `dynamic_slice`."""
+
+    def body(x: Buffer, z: Buffer) -> Stmt:
+        at, flag = (buffer(name, (1,), "int32", scope="local") for name in ("at", "flag"))
+        zero, most = i32(0), i32((1 << 19) - 1)
+        here, is_set = load(at, zero), load(flag, zero) != 0
+        clamped = tirx.Select(here < 0, zero, tirx.Select(here > most, most, here))
+        filled = loop(4, lambda i: store(z, clamped * 4 + i, load(x, i)))
+        again = store(flag, zero, tirx.Select(here < bound, i32(1), zero))
+        row = IfThenElse(is_set, seq(filled, store(at, zero, here + 1)), None)
+        begin = [store(at, zero, i32(first)), store(flag, zero, i32(1))]
+        return seq(AllocBuffer(at), AllocBuffer(flag), *begin, While(is_set, seq(again, row)))
+
+    found = unwritten(body, 4, 1 << 21)
+    is_whole = (first, bound) == (0, 1 << 19)
+    assert [finding.is_certain for finding in found] == [True] * (not is_whole)
+    if found:
+        byte = 0 if first else 16 * bound
+        assert f"byte {byte}, never written" in found[0].text
+
+
 def test_a_loop_in_registers_writes_the_rows_that_it_stacks() -> None:
     def stacked(x: Any) -> Any:
         return tj.lax.scan(lambda total, row: (total + row, total * row), x[0], x)[1]

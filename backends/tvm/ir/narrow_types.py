@@ -8,13 +8,17 @@ Overflow gives what the type's `FloatFormat` says.
 
 from __future__ import annotations
 
+from typing import Any
+
 from tvm.ir import Call, Op
+from tvm_ffi import structural_equal
 
 from tracejit.backends.tvm.ir.dtypes import memory_dtype
 from tracejit.backends.tvm.ir.tir import Expr, const, reinterpret, tirx
 from tracejit.shapes import ElementType
 
 _REINTERPRET = Op.get("tirx.reinterpret")
+_FIRST = ("condition", "value", "a")
 
 
 def _u32(value: int) -> Expr:
@@ -91,6 +95,24 @@ def only_widened(value: Expr, element_type: ElementType = ElementType.F16) -> Ex
     return None
 
 
+def _decoded_from(value: Expr, element_type: ElementType) -> Expr | None:
+    """The memory value that a register value of a small float is decoded from, if it is.
+
+    Both expressions are trees without sharing: one of the other would be as large as their product.
+    """
+    code: Any = value
+    while code is not None:
+        if isinstance(code, tirx.Cast) and str(code.value.ty) == "uint8":
+            same = structural_equal(decode(code.value, element_type), value)
+            return code.value if same else None
+        if isinstance(code, Call):
+            code = code.args[0] if code.op.same_as(_REINTERPRET) else None
+        else:
+            # The first operand of any other operation.
+            code = next((getattr(code, n) for n in _FIRST if hasattr(code, n)), None)
+    return None
+
+
 def with_own_nan(value: Expr) -> Expr:
     """A register value of f16 that keeps signalling NaN of memory."""
     half = only_widened(value)
@@ -120,7 +142,8 @@ def encode(value: Expr, element_type: ElementType) -> Expr:
         nan = tirx.Select((high & _u32(0x7F)) == _u32(0), high | _u32(0x40), high)
         return tirx.Cast("uint16", tirx.Select(_is_nan(bits), nan, rounded))
     if element_type.is_small_float:
-        return _encode_small_float(value, element_type)
+        code = _decoded_from(value, element_type)
+        return _encode_small_float(value, element_type) if code is None else code
     if element_type.is_integral and element_type.bits < 8:
         return value & const((1 << element_type.bits) - 1, memory_dtype(element_type))
     return value
@@ -135,7 +158,8 @@ def _encode_small_float(value: Expr, element_type: ElementType) -> Expr:
     if not element_type.is_signed:
         return tirx.Cast("uint8", _encode_power_of_two(bits))
     form, mantissa = element_type.float_format, element_type.float_format.mantissa_bits
-    sign = (bits >> _u32(32 - element_type.bits)) & _u32(1 << (element_type.bits - 1))
+    high = 1 << (element_type.bits - 1)
+    sign = (bits >> _u32(32 - element_type.bits)) & _u32(high)
     magnitude = bits & _u32(0x7FFFFFFF)
     dropped = 23 - mantissa
     lowest = (magnitude >> _u32(dropped)) & _u32(1)
@@ -155,10 +179,10 @@ def _encode_small_float(value: Expr, element_type: ElementType) -> Expr:
         kept = (magnitude >> _u32(dropped)) & _u32((1 << mantissa) - 1)
         nan = tirx.Select(kept == _u32(0), nan, overflow | kept)
     code = tirx.Select(_is_nan(bits), nan, code)
-    signed = code | sign
     if not form.has_negative_zero:
-        signed = tirx.Select(code == _u32(0), code, signed)
-    return tirx.Cast("uint8", signed)
+        # The sum carries into the sign's bit unless the code is 0.
+        sign = sign & (code + _u32(high - 1))
+    return tirx.Cast("uint8", code | sign)
 
 
 def _encode_power_of_two(bits: Expr) -> Expr:

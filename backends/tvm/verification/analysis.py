@@ -76,7 +76,7 @@ class Analysis(Expressions):
 
     The last ``scratch`` parameters are uninitialised temporaries, and the first ``reads`` are
     never written. A loop's body is run several times to find invariants of the integers in the
-    ``followed`` buffers; see `relevant`.
+    ``followed`` buffers; see `relevant`. The kernel is called in each iteration of ``loops``.
     """
 
     def __init__(
@@ -86,6 +86,7 @@ class Analysis(Expressions):
         followed: frozenset[int] = frozenset(),
         most: int = MOST_STEPS,
         reads: int = 0,
+        loops: Sequence[Loop] = (),
     ) -> None:
         super().__init__(most)
         self._reads = {hash(parameter) for parameter in parameters[:reads]}
@@ -124,6 +125,15 @@ class Analysis(Expressions):
             made = self._remember(parameter, own=place >= first)
             if made.own:
                 self._registers.allocate(hash(parameter), made.dtype)
+        self._loops = tuple(loops)
+
+    def suppose(self, parameter: Buffer, value: Linear) -> None:
+        """Set the integer that a parameter of one element holds."""
+        self._registers.suppose({_element(parameter): value}, {})
+
+    def integer_in(self, parameter: Buffer) -> Linear:
+        """The integer that a parameter of one element holds."""
+        return self._registers.number_at(_element(parameter))
 
     def run(self, statement: Stmt) -> None:
         """Raises `UnsupportedError`."""
@@ -547,3 +557,8 @@ class Analysis(Expressions):
 
 _TRACKED = frozenset(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))
 _TRACKED |= {"bool"}
+
+
+def _element(parameter: Buffer) -> RegisterElements:
+    """The only element of a parameter."""
+    return hash(parameter), (0,) * len(parameter.shape), str(parameter.dtype)

@@ -183,13 +183,14 @@ class Constraints:
         """A select between two expressions."""
         if a.key == b.key:
             return a
-        ways = []
+        possible = []
         for facts, value in ((condition.facts, a), (condition.contrary, b)):
             with self.scope():
                 if self.assume(facts):
-                    ways.append(self.bounds(value))
-        if not ways:
-            return a
+                    possible.append((value, self.bounds(value)))
+        if len(possible) < 2:
+            return possible[0][0] if possible else a
+        ways = [bounds for _, bounds in possible]
         bounds = min(low for low, _ in ways), max(high for _, high in ways)
         return Linear.of(self.derived("choice", bounds, condition, a, b))
 

@@ -28,6 +28,8 @@ from tracejit.backends.tvm.verification.linear import Linear, Symbol, number
 MOST_ELEMENTS = 1 << 26
 """The most elements of a buffer for which footprints are computed."""
 _MOST_SPANS = 1 << 12
+_MOST_VISITS = 1 << 24
+"""The most iterations whose elements are listed one by one."""
 _NEVER = np.iinfo(np.int64).max
 
 Elements = np.ndarray
@@ -56,11 +58,15 @@ class Timed:
         of the outermost ``depth`` loops. With ``any_data`` an index from memory is any within its
         bounds. Raises `UnknownNumbersError`.
         """
-        facts = self._facts(any_data)
+        added = [] if is_enumerable([self.place, *self.facts], any_data) else self._added(any_data)
+        terms = {s: c for s, c in self.place.terms.items() if s not in added}
+        place = Linear(self.place.constant, terms)
+        facts = self._facts(place, any_data)
         if is_exact and len(facts) < len(self.facts):
             raise UnknownNumbersError
-        grid = Grid([self.place, *facts], any_data)
-        loops = set(grid.loops) - {loop.symbol for loop in self.access.loops[:depth]}
+        grid = Grid([place, *facts], any_data)
+        outer = {loop.symbol for loop in self.access.loops[:depth]}
+        loops = {*grid.loops, *added} - outer
         # The first iteration of all other loops.
         moment = Linear(
             self.moment.constant, {s: c for s, c in self.moment.terms.items() if s in loops}
@@ -70,21 +76,38 @@ class Timed:
         holds: Any = np.ones(grid.shape, bool)
         for fact in facts:
             holds = holds & (grid.value(fact) >= 0)
-        place = np.broadcast_to(grid.value(self.place), grid.shape)
-        holds = holds & (place >= 0) & (place < size)
-        return place[holds], np.broadcast_to(grid.value(moment), grid.shape)[holds]
+        inner = Linear(moment.constant, {s: c for s, c in moment.terms.items() if s not in added})
+        places = np.broadcast_to(grid.value(place), grid.shape)[holds]
+        moments = np.broadcast_to(grid.value(inner), grid.shape)[holds]
+        for symbol in added:
+            if len(places) * (symbol.high - symbol.low + 1) > _MOST_VISITS:
+                raise UnknownNumbersError
+            values = np.arange(symbol.low, symbol.high + 1)[:, None]
+            places = (places + self.place.terms[symbol] * values).reshape(-1)
+            moments = (moments + moment.terms.get(symbol, 0) * values).reshape(-1)
+        inside = (places >= 0) & (places < size)
+        return places[inside], moments[inside]
 
-    def _facts(self, any_data: bool) -> list[Linear]:
-        """The facts that can be evaluated together with the offset."""
-        if not any_data or is_enumerable([self.place]):
-            return enumerable(self.place, self.facts)
-        data = self.place.terms
+    def _added(self, any_data: bool) -> list[Symbol]:
+        """Loop variables that the offset is a sum of multiples of, and that nothing else depends
+        on.
+        """
+        operands = (Linear.of(symbol) for symbol in self.place.terms if symbol.kind != "loop")
+        facts = self.access.facts if any_data else self.facts
+        used = {symbol for each in (*facts, *operands) for symbol in symbols(each)}
+        return [s for s in self.place.terms if s.kind == "loop" and s not in used]
+
+    def _facts(self, place: Linear, any_data: bool) -> list[Linear]:
+        """The facts that can be evaluated together with a part of the offset."""
+        if not any_data or is_enumerable([place]):
+            return enumerable(place, self.facts)
+        data = place.terms
         usable = [
             fact
             for fact in self.access.facts
             if is_enumerable([Linear(0, {s: c for s, c in fact.terms.items() if s not in data})])
         ]
-        while usable and not is_enumerable([self.place, *usable], any_data):
+        while usable and not is_enumerable([place, *usable], any_data):
             usable.pop()
         return usable
 
@@ -115,16 +138,36 @@ class Timed:
         low, high = self.place.bounds()
         return slice(max(low, 0), max(min(high, size - 1) + 1, 0))
 
-    def dense(self) -> bool:
-        """Whether it certainly accesses every element between its bounds."""
-        if self.facts or self.guards:
-            return False
-        reached = 0
+    def dense(self, size: int) -> slice | None:
+        """The range of all elements that it accesses, if it certainly accesses each between its
+        bounds.
+
+        A fact about one loop variable narrows the variable.
+        """
+        if self.guards or any(symbol.kind != "loop" for symbol in self.place.terms):
+            return None
+        ranges = {symbol: (symbol.low, symbol.high) for symbol in self.place.terms}
+        for fact in self.facts:
+            if len(fact.terms) != 1 or not fact.terms.keys() <= ranges.keys():
+                return None
+            ((symbol, coefficient),) = fact.terms.items()
+            low, high = ranges[symbol]
+            # constant + coefficient * symbol >= 0
+            if coefficient > 0:
+                low = max(low, -(fact.constant // coefficient))
+            else:
+                high = min(high, fact.constant // -coefficient)
+            if low > high:
+                return None
+            ranges[symbol] = low, high
+        reached, first = 0, self.place.constant
         for symbol, step in sorted(self.place.terms.items(), key=lambda each: abs(each[1])):
-            if symbol.kind != "loop" or abs(step) > reached + 1:
-                return False
-            reached += abs(step) * (symbol.high - symbol.low)
-        return True
+            if abs(step) > reached + 1:
+                return None
+            low, high = ranges[symbol]
+            reached += abs(step) * (high - low)
+            first += step * (low if step > 0 else high)
+        return slice(max(first, 0), max(min(first + reached + 1, size), 0))
 
 
 @dataclass(frozen=True)
@@ -198,12 +241,13 @@ class Footprint:
 
     def _store(self, store: Timed) -> None:
         span = store.within(self.size)
-        if store.dense() and math.prod(s.high - s.low + 1 for s in store.place) > MOST_ITERATIONS:
+        run = store.dense(self.size)
+        if run is not None and math.prod(s.high - s.low + 1 for s in store.place) > MOST_ITERATIONS:
             own = {s: c for s, c in store.moment.terms.items() if s in store.place.terms}
             begin, end = Linear(store.moment.constant, own).bounds()
-            self.maybe[span] = np.minimum(self.maybe[span], min(begin, _NEVER - 1))
-            self.first[span] = np.minimum(self.first[span], min(end, _NEVER - 1))
-            self.touched[span] = True
+            self.maybe[run] = np.minimum(self.maybe[run], min(begin, _NEVER - 1))
+            self.first[run] = np.minimum(self.first[run], min(end, _NEVER - 1))
+            self.touched[run] = True
             return
         if not store.guards:
             try:

@@ -32,6 +32,7 @@ from tracejit.backends.tvm.verification.accesses import Access
 from tracejit.backends.tvm.verification.analysis import Analysis
 from tracejit.backends.tvm.verification.enumeration import UnknownNumbersError, is_enumerable
 from tracejit.backends.tvm.verification.footprints import Footprint, Read, footprint
+from tracejit.backends.tvm.verification.induction import Induction
 from tracejit.backends.tvm.verification.linear import Linear
 from tracejit.backends.tvm.verification.order import ordered
 
@@ -155,6 +156,9 @@ class _Walk:
         self._kernels = {kernel.name: kernel for kernel in program.kernels}
         self.faults: dict[Any, Fault] = {}
         self._loops = 0
+        self._induction = Induction(
+            program, {code: each.parameters for code, each in footprints.items()}
+        )
         sizes = {
             (Memory.OUTPUT, number): spec.nbytes
             for number, spec in enumerate(program.outputs)
@@ -191,7 +195,7 @@ class _Walk:
                 self._branch(node, is_certain)
 
     def _loop(self, loop: Loop, is_certain: bool) -> None:
-        runs = bool(loop.steps)
+        runs = bool(loop.steps) or self._induction.trips(loop) > 0
         self._run(loop.condition, is_certain)
         self._need(loop.predicate, 1, "a loop's predicate", is_certain)
         before = self._state.copied()
@@ -200,6 +204,18 @@ class _Walk:
         self._loops -= 1
         if not runs:
             self._state.join(before)
+        for stored in self._induction.stores(loop):
+            kernel = self._kernels[stored.call.kernel]
+            for number, elements in stored.elements.items():
+                key, place = self._at(kernel, number, stored.call.arguments[number])
+                if key in self._state.written:
+                    written, touched = (
+                        self._state.written[key][place],
+                        self._state.touched[key][place],
+                    )
+                    made = np.repeat(elements, len(written) // max(len(elements), 1))
+                    written |= made
+                    touched |= made
 
     def _branch(self, branch: Branch, is_certain: bool) -> None:
         self._need(branch.selector, 4, "a branch's selector", is_certain)

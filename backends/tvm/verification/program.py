@@ -29,6 +29,7 @@ from tracejit.backends.tvm.verification.initialisation import (
     footprints_of,
     initialisation,
 )
+from tracejit.backends.tvm.verification.kernel_analysis import analysed
 from tracejit.backends.tvm.verification.races import races
 from tracejit.errors import CompilationError
 from tracejit.sources import Source
@@ -41,10 +42,6 @@ _proven: dict[Any, tuple[int, Footprints | None]] = {}
 _MOST_PROVEN = 2_000
 _MOST_REMEMBERED = 1 << 18
 """The most elements in the arrays of a cached kernel."""
-
-_MORE = 60
-_LEAST = 50_000
-"""The work of a thorough analysis, as a multiple of the first one's, or in steps."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +154,7 @@ def verify_kernel(kernel: Kernel, report: Report) -> Analysis | None:
         return Finding(kernel.name, stats.schedule, rule, text, stats.source, is_certain)
 
     try:
-        analysis = _analysed(kernel)
+        analysis = analysed(kernel)
     except UnsupportedError as error:
         report.unproven.append(finding("analysis", str(error)))
         return None
@@ -176,23 +173,6 @@ def verify_kernel(kernel: Kernel, report: Report) -> Analysis | None:
         )
         report.unproven.append(finding("races", text))
     return analysis
-
-
-def _analysed(kernel: Kernel) -> Analysis:
-    reads = kernel.reads
-    analysis = Analysis(kernel.parameters, kernel.scratch, reads=reads)
-    analysis.run(kernel.body)
-    if all(access.problem is None for access in analysis.accesses):
-        return analysis
-    if any(a.problem is not None and a.problem.is_certain for a in analysis.accesses):
-        return analysis
-    most = max(_MORE * analysis.nodes, _LEAST)
-    thorough = Analysis(kernel.parameters, kernel.scratch, analysis.relevant(), most, reads)
-    try:
-        thorough.run(kernel.body)
-    except UnsupportedError:
-        return analysis
-    return thorough
 
 
 def is_wanted() -> bool:
