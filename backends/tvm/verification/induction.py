@@ -114,7 +114,7 @@ class Induction:
         return self._stores.get(id(loop), ())
 
     def _partial(self, kernel: Kernel) -> list[int]:
-        """The parameters of which a kernel may write some elements only."""
+        """The parameters that a kernel may write in part only."""
         known = self._footprints.get(code_of(kernel), ())
         return [
             n
