@@ -7,8 +7,9 @@ times as long to compile as half of its kind is a failure, too. A process of its
 pieces, so that a crash or a hang is one more failure and not the end. Prints how many modules there
 were of each op, where XLA contradicts itself (it computes a whole otherwise than its ops one by
 one, which agree), and what failed; the modules of both are saved as HLO text, their seeds in the
-first line. ``--seed S`` starts elsewhere, ``--ops Pad,Sort`` draws these only, ``--only singles``,
-``graphs``, ``repeats``, ``arrays`` or ``programs`` leaves the others out.
+first line. Ctrl-C or SIGTERM end a run with its report. ``--seed S`` starts elsewhere, ``--ops
+Pad,Sort`` draws these only, ``--only singles``, ``graphs``, ``repeats``, ``arrays`` or ``programs``
+leaves the others out.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Row = dict[str, str]
 _KINDS = ("singles", "graphs", "repeats", "arrays", "programs")
 # Seconds that a process runs before a new one takes over, and that one module may take, on a
 # machine with much else to do.
-_PIECE = 60
+_PIECE = 150
 _HANG = 600
 _HUNG = f"did not end within {_HANG} s"
 _SLOW = f"did not end compiling within {MOST_SECONDS:.0f} s of processor time"
@@ -53,15 +54,20 @@ def main() -> None:
     rows: list[Row] = []
     seed = options.seed
     piece = 0
-    while (left := options.minutes * 60 - (time.monotonic() - start)) > 1:
-        what = options.only or _KINDS[piece % len(_KINDS)]
-        seconds = min(_PIECE, left)
-        seed, made = run_piece(what, seed, seconds, options.ops, options.save)
-        for row in made:
-            if row["failed"]:
-                print(_line(row), flush=True)
-        rows += made
-        piece += 1
+    # A signal ends the run, which reports what it has done.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        while (left := options.minutes * 60 - (time.monotonic() - start)) > 1:
+            what = options.only or _KINDS[piece % len(_KINDS)]
+            seconds = min(_PIECE, left)
+            seed, made = run_piece(what, seed, seconds, options.ops, options.save)
+            for row in made:
+                if row["failed"]:
+                    print(_line(row), flush=True)
+            rows += made
+            piece += 1
+    except KeyboardInterrupt:
+        print(f"ended by a signal before seed {seed}")
     report(rows, time.monotonic() - start, options.seed)
     sys.exit(1 if any(row["failed"] for row in rows) else 0)
 
@@ -109,6 +115,9 @@ def _piece(
         process.kill()
         output, _ = process.communicate()
         ended = _HUNG
+    except KeyboardInterrupt:
+        process.kill()
+        raise
     rows: list[Row] = []
     for line in output.splitlines():
         if line.startswith("{"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,3 +72,24 @@ def test_a_process_that_dies_is_asked_again_op_by_op(
     assert [arguments[1] for arguments in asked] == [7, 8]
     assert sum(bool(one["failed"]) for one in rows) == failed
     assert len(rows) == 2
+
+
+def test_a_run_that_is_ended_reports(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def piece(what: str, seed: int, *others: object) -> tuple[int, list[Row]]:
+        if seed > 1:
+            signal.raise_signal(signal.SIGTERM)
+        return seed + 1, [row(what, "Pad", AGREED)]
+
+    monkeypatch.setattr(fuzz, "run_piece", piece)
+    monkeypatch.setattr(sys, "argv", ["fuzz", "--seed", "1"])
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(SystemExit, match="^0$"):
+            fuzz.main()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    output = capsys.readouterr().out
+    assert "ended by a signal before seed 2\n" in output
+    assert "1 modules in " in output
