@@ -86,7 +86,7 @@ def test_a_run_that_is_ended_reports(
     monkeypatch.setattr(sys, "argv", ["fuzz", "--seed", "1"])
     before = signal.getsignal(signal.SIGTERM)
     try:
-        with pytest.raises(SystemExit, match="^0$"):
+        with pytest.raises(SystemExit, match=r"^0$"):
             fuzz.main()
     finally:
         signal.signal(signal.SIGTERM, before)
