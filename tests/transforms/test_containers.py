@@ -153,10 +153,31 @@ def list_beside_a_bound_list(x: Any, n: Any) -> Any:
     return v, *m, z
 
 
+def branch_that_binds_the_list(x: Any, n: Any) -> Any:
+    z = x * 1
+    held, v, s = [z], z[1:], 0.0
+    if n > 1:
+        held[0][1] = 7
+        s = z[1] + v[0]
+        held = [x * 3]
+    held[0][2] = 5
+    return z, held[0], s, v
+
+
+def tuple_of_one_view(x: Any, n: Any) -> Any:
+    z = x * 1
+    t = (x * 2, z[:])
+    for _ in range(n):
+        t = (t[1], t[1])
+    t[0][0] = 5
+    t[1][1] = 6
+    return z, *t
+
+
 FUNCTIONS = [
     in_list, in_dictionary, in_tuple, in_named_tuple, nested_containers, in_attribute, in_closure,
     in_called_function, view_in_list, in_branch, in_while, in_nested_loops, list_with_two_names,
-    list_beside_a_bound_list,
+    list_beside_a_bound_list, branch_that_binds_the_list, tuple_of_one_view,
 ]  # fmt: skip
 X = np.arange(4.0)
 
@@ -196,6 +217,35 @@ def test_an_array_bound_anew_in_the_loop_is_refused_by_name() -> None:
         return z, one[0]
 
     with pytest.raises(ConcretizationError, match=r"another name of it, z, .*z.copy\(\)"):
+        tj.jit(function, autograph=True)(X, 3)
+
+
+def read_through_another_name(x: Any, n: Any) -> Any:
+    z, s = x * 1, 0.0
+    held = [z]
+    for i in range(n):
+        held[0][1] = s + i
+        s = s + z[1]
+        held = [held[0]]
+    return z, s
+
+
+def read_through_a_view(x: Any, n: Any) -> Any:
+    z, s = x * 1, 0.0
+    held, v = [z], z[1:]
+    for i in range(n):
+        held[0][1] = s + i
+        s = s + v[0]
+        if i > 100:
+            held = [x * 2]
+    return z, s, held[0]
+
+
+@pytest.mark.parametrize("function", [read_through_another_name, read_through_a_view])
+def test_a_list_bound_anew_whose_array_is_read_is_refused_by_name(
+    function: Callable[..., Any],
+) -> None:
+    with pytest.raises(ConcretizationError, match=r"writes to held\[0\] and .*held\[0\].copy\(\)"):
         tj.jit(function, autograph=True)(X, 3)
 
 

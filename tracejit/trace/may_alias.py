@@ -189,6 +189,12 @@ def foreign(shares: Shares, running: object) -> Tracer | None:
     return None
 
 
+def note_read(shares: Shares | None) -> None:
+    """Says that an array is read, through a view that is as it was."""
+    if shares is not None:
+        shares.read = tick()
+
+
 def refreshed(array: Tracer, shares: Shares) -> Instruction:
     """The array's value after what was written to the others, kept but in a trace further in."""
     shares.read = tick()

@@ -169,18 +169,22 @@ class Snapshot:
 
 
 def snapshot(function: Any, but: Collection[CellType] = (), only_moving: bool = False) -> Snapshot:
-    """All that a function of the user's can reach, but for the variables in some cells.
+    """All that a function of the user's can reach; some cells may hold other values later on.
 
     With ``only_moving`` what is kept are iterators, files and random generators.
     """
     made = Snapshot()
-    seen = {id(cell) for cell in but}
+    own = {id(cell) for cell in but}
+    seen: set[int] = set()
     kept: list[Any] = []  # or others would be made in their places
     waiting: deque[tuple[str, Any]] = deque([("", function)])
     nbytes = 0
     while waiting and len(kept) < MOST:
         name, value = waiting.popleft()
         kind: type = type(value)
+        if id(value) in own:
+            waiting.extend((name, one) for one in _held(value).values())
+            continue
         if kind in PLAIN or id(value) in seen or isinstance(value, Traced | np.generic):
             continue
         seen.add(id(value))

@@ -37,6 +37,7 @@ from tracejit.trace.may_alias import (
     Way,
     are_dense,
     foreign,
+    note_read,
     refreshed,
     share_parts,
     tick,
@@ -150,6 +151,8 @@ class Tracer(Operators, Indexing, Methods):
             self._ask_order_of(self._path)
             self._instruction = self._path.read(base.instruction)
             self._seen = base.version
+        elif base is not None:
+            note_read(self.root.shares)
         elif self.shares is not None:
             return refreshed(self, self.shares)
         return self._instruction

@@ -22,7 +22,11 @@ Originals = dict[int, tuple[Tracer, Tracer]]
 def originals(before: Sequence[Any], copies: Sequence[Any]) -> Originals:
     """The arrays of variables before a branch, by the copies made for it."""
     pairs = zip(tree.leaves(list(before)), tree.leaves(list(copies)), strict=True)
-    return {id(copy): (copy, attached(leaf)) for leaf, copy in pairs if isinstance(leaf, Tracer)}
+    return {
+        id(copy): (copy, attached(leaf))
+        for leaf, copy in pairs
+        if isinstance(leaf, Tracer) and copy is not leaf
+    }
 
 
 class Candidate(NamedTuple):

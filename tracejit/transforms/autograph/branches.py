@@ -45,10 +45,12 @@ from tracejit.transforms.autograph.values import (
     Leaf,
     Merged,
     NoValue,
+    attached,
     fresh,
     has_detached,
     in_branch,
     is_in_branch,
+    is_kept,
     is_numeric,
     is_same,
     is_unknown,
@@ -124,12 +126,14 @@ def _record_branches(
         if all(way.is_same for way in ways):
             values.append(before[number])
             continue
+        are_made = [way.is_seen or not way.is_same for way in ways]
         trees = [
-            kept[number] if way.is_same else way.value for way, kept in zip(ways, seen, strict=True)
+            way.value if is_made else kept[number]
+            for way, is_made, kept in zip(ways, are_made, seen, strict=True)
         ]
         leaves = [
-            _leaves(value, None if way.is_same else side)
-            for value, way, side in zip(trees, ways, bodies, strict=True)
+            _leaves(value, side if is_made else None)
+            for value, is_made, side in zip(trees, are_made, bodies, strict=True)
         ]
         values.append(merged.variable(name, list(zip(trees, leaves, strict=True))))
     may_be = [
@@ -235,14 +239,16 @@ class _Branch:
         self.originals: Originals = {}
 
     def __call__(self) -> list[Any]:
-        copies = [fresh(value) for value in self._before]
+        copies = [value if is_kept(value) else fresh(value) for value in self._before]
         self.originals = originals(self._before, copies)
         # Lists that are written into are compared with what they held.
         held = [tree.map(_itself, value) for value in copies]
         self._put(copies)
         if any(map(has_detached, self._before)):
             pairs = zip(self._before, copies, strict=True)
-            copies = [tree.map(_seen, value, copy) for value, copy in pairs]
+            copies = [
+                copy if copy is value else tree.map(_seen, value, copy) for value, copy in pairs
+            ]
             held = [tree.map(_itself, value) for value in copies]
             self._put(copies)
         versions = [copy.version if isinstance(copy, Tracer) else 0 for copy in copies]
@@ -267,10 +273,11 @@ class _Branch:
         results: list[Any] = []
         ends = zip(copies, versions, held, left, strict=True)
         for copy, version, before, end in ends:
-            value = end if end is copy else narrowed(end)
+            value = attached(end) if end is copy else narrowed(end)
             leaves = tree.leaves(without_flags(value))
             is_left = isinstance(value, Tracer) and value is copy and value.version == version
-            if is_left or is_same(before, value):
+            is_stays = end is copy and is_kept(copy)
+            if is_left or (not is_stays and is_same(before, value)):
                 self.finals.append(Final(True, False, value, held=leaves))
                 continue
             in_place = value is copy and isinstance(value, Tracer | Masked | list | dict)
@@ -282,8 +289,12 @@ class _Branch:
                 static = leaf if type(leaf) in PYTHON_SCALARS else None
                 return _Result(len(results) - 1, static)
 
-            kept = unchanged(before, value)
-            self.finals.append(Final(False, in_place, tree.map(placed, value), kept, leaves))
+            made = tree.map(placed, value)
+            if is_stays:
+                self.finals.append(Final(True, False, made, held=leaves, is_seen=True))
+            else:
+                kept = unchanged(before, value)
+                self.finals.append(Final(False, in_place, made, kept, leaves))
         return results
 
 

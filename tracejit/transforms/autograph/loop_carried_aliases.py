@@ -67,7 +67,7 @@ class Rotation:
                     f"{statement}: a step writes to {name} and binds it to an array from before "
                     f"the loop, to which the next step would write; bind {name} to a copy of that"
                 )
-            if not self._stays(n) and type(before) is not Detached and _is_array(before):
+            if type(before) is not Detached and _is_array(before):
                 shares = before.root.shares
                 is_read = shares is not None and shares.read > self._begun
                 if is_read or any(one.read > self._begun for one in aliases_of(before.root)):
@@ -231,5 +231,10 @@ def _share_ways(
     new: Sequence[Shares],
 ) -> None:
     """What ``new`` arrays of the loop are to each other follows from the steps alone."""
-    if made.base is None and other.base is None and made is not other:
+    if other.base is not None:
+        # What stays a view: the way to ``made`` from the array behind it, if that is known.
+        root, way = origin(other)
+        mine, condition = ((), None) if theirs else ((*way, *mine), condition)
+        other, theirs, memory = root, (), root
+    if made.base is None and made is not other and other.owner.alive:
         share_parts(made, mine, other, theirs, memory.last.array_shape, condition, new)

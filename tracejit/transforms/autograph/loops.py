@@ -255,7 +255,7 @@ class _Loop:
         if not any(isinstance(copy, Tracer) and copy.ndim for _, copy in pairs):
             return None
         named = [(self.names[n], value) for n, value in zip(self.carried, before, strict=True)]
-        names = [name for name, value in named for _ in tree.leaves(value)]
+        names = [path for name, v in named for path in tree.paths(tree.structure(v), name)]
         return Rotation(names, *zip(*pairs, strict=True))
 
     def _leave(self, rotation: Rotation, left: Sequence[Any]) -> None:

@@ -142,6 +142,11 @@ def is_container(value: Any) -> bool:
     return not (is_mark or value is None or is_numeric(value))
 
 
+def is_kept(value: Any) -> bool:
+    """Whether a branch sees the container itself that a variable holds, its arrays lent."""
+    return is_container(value) and not masked_in([value])
+
+
 def dtype_kind(value: Any) -> str:
     """The kind of a number's or an array's dtype: b, i, u, f, c; empty for other things."""
     return operand(value).element_type.dtype.kind if is_numeric(value) else ""
@@ -235,6 +240,9 @@ def written_back(before: Any, after: Any, in_place: bool, kept: Any = None) -> A
     """
     if in_place and isinstance(before, list | dict):
         return _refilled(before, after, kept)
+    if not in_place and is_kept(before) and tree.structure(kept) == tree.structure(before):
+        # A container bound anew, some of whose arrays stay at their places.
+        return tree.map(written_back, before, after, kept)
     if in_place and isinstance(before, Masked) and before.whole.owner is current_trace():
         before.become(after)
         return before
@@ -276,7 +284,8 @@ class Final(NamedTuple):
     """A variable at the end of a branch.
 
     ``value`` is a tree, in which a number refers to the branch's result with that index. ``kept``
-    has for each leaf whether it was at most written to, ``held`` the leaves themselves.
+    has for each leaf whether it was at most written to, ``held`` the leaves themselves. With
+    ``is_seen`` it is the container of before, whose arrays have the values of the branch.
     """
 
     is_same: bool
@@ -284,6 +293,7 @@ class Final(NamedTuple):
     value: Any
     kept: Any = None
     held: Sequence[Any] = ()
+    is_seen: bool = False
 
 
 class BranchResult(NamedTuple):

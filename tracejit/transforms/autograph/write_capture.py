@@ -16,7 +16,7 @@ from tracejit.trace.context import Trace, current_trace
 from tracejit.trace.may_alias import is_written
 from tracejit.trace.tracer import ForeignWriteError, Tracer, lift
 from tracejit.transforms.autograph.parts import Get, Put
-from tracejit.transforms.autograph.values import Detached, attached
+from tracejit.transforms.autograph.values import Detached, attached, is_kept
 
 
 def _value_of(array: Tracer) -> Tracer:
@@ -171,7 +171,10 @@ def with_arrays_lent(
             if root.owner is current_trace() and not root.is_scalar:
                 kept |= {number} if name in unbound else set()
                 arrays += [] if any(root is one for one in arrays) else [root]
-    arrays += _arrays_in(held, [*arrays, *_arrays_in(get(), [])])
+    if all_held:
+        arrays += _arrays_in([*held, *filter(is_kept, get())], arrays)
+    else:
+        arrays += _arrays_in(held, [*arrays, *_arrays_in(get(), [])])
     while True:
         lent = _Lent(get, put, names, kept, arrays)
         is_done = False
