@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -28,6 +29,9 @@ from tracejit.shapes import AnyShape
 from tracejit.sources import Source
 from tracejit.trace.hash_consing import Memory
 from tracejit.trace.hidden_errors import require_seen
+
+SETTLED = 512
+"""After so many instructions, values that are known while tracing are plain arrays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +98,11 @@ class Trace:
     arguments that lie in memory row by row. ``has_permuted``: an array was made that may lie in
     another order. ``has_gaps``: a branch or loop may give a view whose elements do not lie one
     behind the other. ``unknown`` values are known to depend on unknown arguments.
-    ``hidden_writes`` are what statements, by their code, have been found to change beside their
-    variables. ``memory`` has what earlier traces of the function made;
-    inner traces make everything anew.
+    A trace ``is_settled`` when it is so long that known values are plain arrays in it
+    (`tracejit.trace.settled`), which are ``unrecorded``; ``literals`` are values that it has of
+    others; ``inside`` so many functions that record. ``hidden_writes`` are what statements, by
+    their code, have been found to change beside their variables. ``memory`` has what earlier traces
+    of the function made; inner traces make everything anew.
     """
 
     __slots__ = (
@@ -115,14 +121,19 @@ class Trace:
         "has_gaps",
         "has_permuted",
         "hidden_writes",
+        "inside",
+        "is_settled",
         "limit",
+        "literals",
         "memory",
         "name",
         "parent",
         "partitions",
         "record_numpy",
+        "settles",
         "start",
         "unknown",
+        "unrecorded",
         "values",
         "warned",
     )
@@ -159,6 +170,11 @@ class Trace:
         self._before: Made | None = None
         self._errors: list[TracejitError] = []
         self._noticed: list[TracejitError] | None = None
+        self.settles = math.inf
+        self.is_settled = False
+        self.inside = 0
+        self.literals: dict[Instruction, np.ndarray | None] = {}
+        self.unrecorded: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
     def __enter__(self) -> Trace:
         assert not self.start, "a trace records once"
@@ -169,7 +185,11 @@ class Trace:
         self.has_permuted = self.parent is not None and self.parent.has_permuted
         self.has_gaps = self.parent is not None and self.parent.has_gaps
         self._before = make_from(None if self.memory is None else self.memory.begun())
+        if self.parent is not None:
+            self.parent.record_all()
         self.start = mark()
+        if self.parent is None and not self.eager and self.memory is None:
+            self.settles = self.start + SETTLED
         if self.limit is not None:
             self.end = self.start + self.limit.count
         elif self.parent is not None:
@@ -190,6 +210,7 @@ class Trace:
         self._copies.clear()
         self.hidden_writes.clear()
         self.unknown.clear()
+        self.literals.clear()
         self.alive = False
         make_from(self._before)
         assert _running.traces.pop() is self
@@ -206,6 +227,17 @@ class Trace:
             raise LongTraceError
         for trace in _running.traces:
             trace.end += more
+
+    def settle(self) -> None:
+        """From now on known values are plain arrays, if no argument is known."""
+        self.settles = math.inf
+        self.is_settled = all(argument.value is None for argument in self.arguments.values())
+
+    def record_all(self) -> None:
+        """Records the arrays that are plain so far: a trace inside may see them."""
+        for array in list(self.unrecorded.values()):
+            array.record()
+        self.unrecorded.clear()
 
     @contextmanager
     def resumed(self) -> Iterator[None]:

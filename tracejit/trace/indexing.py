@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from tracejit.trace.mask_places import MaskIndices
 from tracejit.trace.masked_slices import Between
 from tracejit.trace.masks import is_same_mask
 from tracejit.trace.memory_order import UNKNOWN, Layout
+from tracejit.trace.settled import NotPlainError, settled_trace
 from tracejit.trace.table import Traced
 from tracejit.traversal import in_order
 
@@ -59,7 +61,16 @@ class Indexing(Traced):
     def element_type(self) -> ElementType:
         raise NotImplementedError
 
+    def read_plainly(self, index: Any) -> Any:
+        raise NotImplementedError
+
+    def write_plainly(self, index: Any, value: Any) -> None:
+        raise NotImplementedError
+
     def __getitem__(self, index: Any) -> Any:
+        if settled_trace() is not None:
+            with suppress(NotPlainError):
+                return self.read_plainly(index)
         memory = memory_now()
         if memory is None or (place := key_of_index(index)) is None:
             return self._read(index)
@@ -123,6 +134,10 @@ class Indexing(Traced):
     def __setitem__(self, index: Any, value: Any) -> None:
         if self.is_scalar:
             raise ArgumentError("a number does not support item assignment: it is not an array")
+        if settled_trace() is not None:
+            with suppress(NotPlainError):
+                self.write_plainly(index, value)
+                return
         if _has(index, _is_selected):
             places, mask = _of_selected(index if isinstance(index, tuple) else (index,), DROPPED)
             self[places] = _beside(mask, value)

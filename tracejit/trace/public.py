@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextlib import suppress
 from types import MethodType
 from typing import Any, ParamSpec, TypeVar
 
@@ -24,8 +25,9 @@ from tracejit.trace.evaluation import evaluate
 from tracejit.trace.hash_consing import Memory, Result, key_of_call
 from tracejit.trace.memory_order import given_layout
 from tracejit.trace.result_layouts import Rule, by_default, lay_out, unknown
+from tracejit.trace.settled import NotPlainError, called_plainly, settled_trace
 from tracejit.trace.table import FUNCTIONS, Traced, find_traced, function_name, origin
-from tracejit.trace.tracer import Tracer, lift
+from tracejit.trace.tracer import Tracer, lift, unrecorded
 from tracejit.tracebacks import hide_internal_frames, misuse
 from tracejit.tree import flatten, unflatten
 
@@ -57,7 +59,7 @@ def public(
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        is_recorded = True
+        is_recorded, entered = True, None
         try:
             traces = running_traces()
             if not traces:
@@ -66,6 +68,11 @@ def public(
                     plain: R = static(*args, **kwargs)
                     return plain
                 return run_now(function, *args, **kwargs)
+            if static is not None and settled_trace() is not None:
+                with suppress(NotPlainError):
+                    return _plainly(static, args, kwargs)  # type: ignore[no-any-return]
+            entered = traces[-1]
+            entered.inside += 1
             if creates or static is None or traces[-1].eager:
                 return laid_out(function(*args, **kwargs), args, kwargs)
             memory = traces[-1].memory
@@ -88,8 +95,37 @@ def public(
             if instead is not None:
                 raise instead from error
             raise
+        finally:
+            if entered is not None:
+                entered.inside -= 1
 
     return call
+
+
+def _plainly(static: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What NumPy makes of known arguments in a settled trace; written where ``out`` says.
+
+    Raises `NotPlainError` where that is not for NumPy to say.
+    """
+    out = kwargs.get("out")
+    if out is None:
+        return _not_recorded(called_plainly(static, args, kwargs))
+    if not isinstance(static, np.ufunc) or not isinstance(out, Tracer) or len(kwargs) > 1:
+        raise NotPlainError
+    made = called_plainly(static, args, {})
+    if np.shape(made) != out.shape or not np.can_cast(made.dtype, out.dtype, "same_kind"):
+        raise NotPlainError
+    out.write_plainly(..., made)
+    return out
+
+
+def _not_recorded(result: Any) -> Any:
+    """The numbers and arrays of a result, these as arrays of the settled trace."""
+    if type(result) is np.ndarray:
+        return unrecorded(result)
+    if type(result) in (tuple, list):
+        return type(result)(map(_not_recorded, result))
+    return result
 
 
 _OF_ARRAYS = (Tracer, tuple, list)

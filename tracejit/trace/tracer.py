@@ -28,8 +28,9 @@ from tracejit.sources import user_source
 from tracejit.trace.boolean_indexing import Masked
 from tracejit.trace.concrete import concrete, differentiated_argument
 from tracejit.trace.context import Trace, ask_order, current_trace, note_permuted
-from tracejit.trace.convert import Operand, converted
+from tracejit.trace.convert import Operand, as_instruction, converted
 from tracejit.trace.evaluation import known_value
+from tracejit.trace.index_parse import parse_index
 from tracejit.trace.indexing import Indexing
 from tracejit.trace.may_alias import (
     Share,
@@ -57,6 +58,7 @@ from tracejit.trace.memory_order import (
 from tracejit.trace.methods import Methods
 from tracejit.trace.operators import Operators
 from tracejit.trace.promotion import weak_type
+from tracejit.trace.settled import NotPlainError, Unrecorded, literal_of, plain, settled_trace
 from tracejit.trace.table import call, find, implementation
 from tracejit.trace.views import (
     Bits,
@@ -115,7 +117,7 @@ class Tracer(Operators, Indexing, Methods):
 
     def __init__(
         self,
-        instruction: Instruction,
+        instruction: Instruction | Unrecorded,
         trace: Trace,
         *,
         is_weak: bool = False,
@@ -123,7 +125,9 @@ class Tracer(Operators, Indexing, Methods):
     ) -> None:
         if instruction.serial > trace.end:
             trace.reach_end()
-        self._instruction = instruction
+        if instruction.serial > trace.settles:
+            trace.settle()
+        self._instruction: Instruction | Unrecorded = instruction
         self._trace = self._home = trace
         self._base: Tracer | None = None
         self._path: Path | None = None
@@ -145,22 +149,27 @@ class Tracer(Operators, Indexing, Methods):
                 f"a value traced in {self._trace.name} (made at {self._instruction.source}) is "
                 f"used after the trace has ended; return it from the function instead of storing it"
             )
-        base = self._base
-        if base is not None and self._seen != base.version:
+        base, held = self._base, self._instruction
+        is_held = isinstance(held, Instruction)
+        if base is not None and not (is_held and self._seen == base.version):
             assert self._path is not None
             self._ask_order_of(self._path)
-            self._instruction = self._path.read(base.instruction)
+            self._instruction = held = self._path.read(base.instruction)
             self._seen = base.version
         elif base is not None:
             note_read(self.root.shares)
         elif self.shares is not None:
             return refreshed(self, self.shares)
-        return self._instruction
+        elif not isinstance(held, Instruction):
+            self._instruction = held = held.recorded()
+        assert isinstance(held, Instruction), "recorded"
+        return held
 
     @property
     def last(self) -> Instruction:
         """The value when it was last looked at."""
-        return self._instruction
+        held = self._instruction
+        return held if isinstance(held, Instruction) else self.instruction
 
     @property
     def owner(self) -> Trace:
@@ -310,6 +319,85 @@ class Tracer(Operators, Indexing, Methods):
     def _has_views(self) -> bool:
         """Whether somebody holds a view of this array, as far as is known."""
         return self._view if isinstance(self._view, bool) else self._view() is not None
+
+    # Plain arrays in settled traces
+
+    @property
+    def plain(self) -> np.ndarray | None:
+        """The elements where the trace has settled and they are known; not to be written to."""
+        trace = settled_trace()
+        if trace is None or self._trace is not trace or self.is_weak:
+            return None
+        held, root = self._instruction, self.root
+        if root.shares is not None or root._layout is not None:
+            return None
+        if isinstance(held, Unrecorded) and root._instruction is held.whole:
+            return held.plain
+        return literal_of(self.instruction, trace)
+
+    def record(self) -> None:
+        """Has the graph hold the elements, if they are plain so far."""
+        if self._trace.alive and isinstance(self._instruction, Unrecorded):
+            self._instruction = self.instruction
+
+    def _unrecorded(self) -> Unrecorded:
+        """The elements of an array that is not a view, and known, as such that can be written."""
+        held = self._instruction
+        if isinstance(held, Unrecorded):
+            return held
+        known = self.plain
+        if self._base is not None or known is None:
+            raise NotPlainError
+        self._instruction = made = Unrecorded(np.array(known, order="C"))
+        self._trace.unrecorded[id(self)] = self
+        return made
+
+    def read_plainly(self, index: Any) -> Any:
+        """``self[index]`` of a known array: a number of NumPy's, or an array that is not recorded.
+
+        Raises `NotPlainError` where something is unknown, and where NumPy raises.
+        """
+        known, place = self.plain, plain(index)
+        if known is None or self.is_scalar:
+            raise NotPlainError
+        try:
+            found = known[place]
+        except Exception as error:
+            raise NotPlainError from error
+        if isinstance(found, np.generic):
+            return found
+        if not np.may_share_memory(found, known):
+            if not found.flags.c_contiguous:
+                raise NotPlainError
+            return unrecorded(found)
+        whole = self.root._unrecorded()
+        held = self._instruction
+        if not isinstance(held, Unrecorded):
+            raise NotPlainError
+        made = Tracer(Unrecorded(held.plain[place], whole), self._trace, is_scalar=False)
+        made._base, made._path = self, parse_index(place, self.shape, as_instruction)  # type: ignore[assignment]
+        made._seen = self.version
+        self._view = self._has_views() or ref(made)
+        self._trace.unrecorded[id(made)] = made
+        return made
+
+    def write_plainly(self, index: Any, value: Any) -> None:
+        """``self[index] = value`` where all of it is known. Raises `NotPlainError` elsewhere."""
+        if self.is_scalar or self.plain is None:
+            raise NotPlainError
+        place, update = plain(index), plain(value)
+        self.root._unrecorded()
+        held = self._instruction
+        if not isinstance(held, Unrecorded) or self.plain is not held.plain:
+            raise NotPlainError
+        if np.iscomplexobj(update) and held.plain.dtype.kind != "c":
+            raise NotPlainError
+        try:
+            with np.errstate(all="ignore"):
+                held.plain[place] = update
+        except Exception as error:
+            raise NotPlainError from error
+        self._seen = self.root._version = tick()
 
     # Order in memory
 
@@ -478,7 +566,7 @@ class Tracer(Operators, Indexing, Methods):
         elif given is None or not is_row_by_row(self.shape, given):
             why = "its elements do not lie row by row"
         else:
-            base = self._new(self._instruction, False)
+            base = self._new(self.instruction, False)
             base._base, base._path, base._seen = self._base, self._path, self._seen
             base._version, base._layout, base._trace = self._version, self._layout, self._trace
             base._view = True
@@ -737,6 +825,15 @@ def _known(arguments: Any, printed: bool) -> Any:
     if any(v is None for v in values):
         return None
     return unflatten(structure, values)
+
+
+def unrecorded(array: np.ndarray) -> Tracer:
+    """An array of its own, row by row, as one of the settled trace that is not recorded yet."""
+    trace = current_trace()
+    assert trace is not None, "nothing is being traced"
+    made = Tracer(Unrecorded(array), trace, is_scalar=False)
+    trace.unrecorded[id(made)] = made
+    return made
 
 
 def lift(instruction: Instruction, is_scalar: bool | None = None) -> Tracer:
