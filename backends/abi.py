@@ -79,8 +79,8 @@ class SignalState(enum.IntEnum):
 class SignalRecord(enum.IntEnum):
     """The 64-bit words of a process by which compiled code lets Python handle signals.
 
-    The addresses of functions; the number of the main thread, which alone handles signals; and
-    the exception that ended a call.
+    The addresses of functions; the number of the main thread, which alone handles signals; the
+    exception that ended a call; and the number of a thread whose program was given up.
     """
 
     THREAD = 0
@@ -92,6 +92,7 @@ class SignalRecord(enum.IntEnum):
     TYPE = 6
     VALUE = 7
     TRACEBACK = 8
+    GIVEN_UP = 9
 
 
 _WORD = 8

@@ -42,7 +42,9 @@ class Artifact:
     what the code may use of its ``processor`` that the machine it was compiled on has not. A
     program for a device has a ``plan``, a `tracejit.backends.launch_plan.LaunchPlan` in JSON.
     ``native_calls`` has, by the numbers of constants, the calls of functions of compiled libraries
-    whose records these are, as HLO text.
+    whose records these are, as HLO text. A program that ``is_long`` may take more than a tenth of a
+    second. Where it ``runs_apart``, it may do so without a poll, and calls no function of the
+    user's.
     """
 
     inputs: Sequence[ArraySpec]
@@ -56,6 +58,8 @@ class Artifact:
     lacking: Sequence[str] = ()
     plan: str = ""
     native_calls: Mapping[int, str] = field(default_factory=dict)
+    is_long: bool = False
+    runs_apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,8 @@ def pack(library: bytes, artifact: Artifact) -> bytes:
             "lacking": [*artifact.lacking],
             "plan": artifact.plan,
             "native_calls": [*artifact.native_calls.items()],
+            "is_long": artifact.is_long,
+            "runs_apart": artifact.runs_apart,
         }
     ).encode()
     body = b"".join([*parts, description, _FOOTER.pack(len(description), _MARK, b"")[:-32]])
@@ -141,6 +147,8 @@ def _read(data: bytes, description: Mapping[str, Any]) -> Artifact:
         [*map(_text, description["lacking"])],
         _text(description["plan"]),
         native,
+        bool(description["is_long"]),
+        bool(description["runs_apart"]),
     )
 
 

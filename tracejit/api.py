@@ -24,7 +24,7 @@ from tracejit.runtime.code_generator import generate, has_own_kernels
 from tracejit.runtime.donation import require_donatable
 from tracejit.runtime.locks import ProcessLock
 from tracejit.runtime.memory_limit import require_memory
-from tracejit.runtime.progress import reported
+from tracejit.runtime.progress import noted, reported
 from tracejit.runtime.structure import assembled, flattened, value_of
 from tracejit.shapes import AnyShape, TupleShape
 from tracejit.system.garbage import collecting_garbage_later
@@ -349,7 +349,10 @@ def executable(module: Module, target: Target = CPU) -> Executable:
         )
         return made
     place = place_of(module, target)
-    return place.cache.find(place.key) or _compiled(module, place)
+    made = place.cache.find(place.key) or _compiled(module, place)
+    if made.artifact.is_long:
+        made.run = noted(made.run, module.name)
+    return made
 
 
 def _of_one_device(module: Module) -> Module:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import textwrap
 import warnings
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,39 @@ def test_what_is_stored(name: str) -> None:
 def test_it_runs(name: str) -> None:
     """Every cell shows again what the file shows; nothing is written to stderr."""
     assert kinds(executed(name)) == kinds(read(name))
+
+
+def test_progress_leaves_nothing_behind() -> None:
+    """Lines of compilations and calls are outputs while a cell runs, and empty when it is done."""
+    code = """
+        import tracejit as tj
+        from tracejit.runtime import progress
+        progress.DELAY_SECONDS = progress.CALL_SECONDS = progress.INTERVAL_SECONDS = 0.0
+
+        @tj.jit
+        def wait_for_it(n):
+            return tj.lax.while_loop(lambda i: i < n, lambda i: (i * 5 + 1) // 5 + 1, 0)
+
+        print(wait_for_it(3 * 10**8))
+    """
+    cell = nbformat.v4.new_code_cell(textwrap.dedent(code))  # type: ignore[no-untyped-call]
+    notebook = nbformat.v4.new_notebook(cells=[cell])  # type: ignore[no-untyped-call]
+    seen: list[str] = []
+
+    class Client(NotebookClient):
+        def process_message(self, message: Any, *arguments: Any) -> Any:
+            seen.append(str(message["content"].get("data", {}).get("text/plain")))
+            return super().process_message(message, *arguments)
+
+    environment = {k: v for k, v in os.environ.items() if k != "TRACEJIT_PROGRESS"}
+    Client(notebook, timeout=300, kernel_name="python3").execute(
+        env={**environment, "TRACEJIT_CACHE": "0"}
+    )
+    for what in ("compiling", "running"):
+        assert any(text.startswith(f"{what} wait_for_it: ") for text in seen), seen
+    shown = [output for output in notebook.cells[0].outputs if output.get("data") != {}]
+    assert [(output.name, output.text) for output in shown] == [("stdout", "300000000\n")]
+    nbformat.validate(notebook)
 
 
 def write(path: Path) -> None:

@@ -128,6 +128,11 @@ def chain(x):
         a = np.sin(a) @ np.cos(a)
     return a
 
+def nested(x):
+    def inner(n):
+        return lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * 3), (0, 1))[1]
+    return lax.fori_loop(0, 3, lambda i, c: c + inner((x * 10**12).astype(int)), 0)
+
 def pairs(x):
     a = np.arange(500_000.0) * x
     return np.sum(np.exp(-((a[:, None] - a[None, :]) ** 2)), 1)
@@ -150,13 +155,87 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("what", ["scalar", "arrays", "counted", "product", "chain", "pairs"])
+@pytest.mark.parametrize(
+    "what", ["scalar", "arrays", "counted", "nested", "product", "chain", "pairs"]
+)
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_an_interrupt_ends_compiled_code(what: str, threads: str) -> None:
     """Within a second; more is allowed to a machine that is busy."""
     slack = "10"
     said = python(LONG + ENDED, what, slack, timeout=200, TVM_NUM_THREADS=threads)
     assert said == "True"
+
+
+# Routines that cannot be ended in the middle, of some seconds and more.
+ROUTINES = """
+import signal, sys, threading, time
+import numpy as np
+import tracejit as tj
+from tracejit.runtime import apart
+
+def noise(x, count):
+    numbers = np.arange(float(count))
+    return np.sin(numbers * numbers * 0.37) * x
+
+def argsort(x):
+    return np.argsort(noise(x, 20_000_000)) % 7
+
+def sort(x):
+    return np.sort(noise(x, 60_000_000))
+
+def eigh(x):
+    matrix = noise(x, 2500 * 2500).reshape(2500, 2500)
+    return np.linalg.eigh(matrix + matrix.T)
+
+def argsort_and_loop(x):
+    start = (np.argsort(noise(x, 12_000_000)) % 7).sum()
+    return tj.lax.while_loop(lambda i: i > -1, lambda i: (i * 5 + 1) // 5 + 1, start)
+
+compiled = tj.jit(globals()[sys.argv[1]]).lower(1.0).compile()
+threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+try:
+    compiled(1.0)
+except KeyboardInterrupt:
+    # Its thread is not done.
+    print(not apart._idle, tj.jit(np.sort)(np.array([2.0, 1.0])))
+"""
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize("what", ["argsort", "sort", "eigh"])
+def test_an_interrupt_does_not_wait_for_routines(what: str, threads: str) -> None:
+    """Nor does the process when it ends, which takes down what the routine works with."""
+    assert python(ROUTINES, what, timeout=200, TVM_NUM_THREADS=threads) == "True [1. 2.]"
+
+
+def test_what_was_given_up_ends_at_its_next_poll() -> None:
+    """The loop that follows the sort is endless."""
+    said = python(
+        ROUTINES
+        + """
+while not apart._idle:
+    time.sleep(0.01)
+print("idle")
+""",
+        "argsort_and_loop",
+        timeout=200,
+    )
+    assert said.splitlines() == ["True [1. 2.]", "idle"]
+
+
+def test_handlers_run_while_a_routine_does() -> None:
+    said = python(
+        ROUTINES.partition("threading.Timer")[0]
+        + """
+seen = []
+signal.signal(signal.SIGALRM, lambda *_: seen.append(len(apart._idle)))
+signal.setitimer(signal.ITIMER_REAL, 0.2)
+print(compiled(1.0).max(), seen)
+""",
+        "argsort",
+        timeout=200,
+    )
+    assert said == "6 [0]"
 
 
 def test_handlers_that_return_disturb_nothing() -> None:

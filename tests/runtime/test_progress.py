@@ -140,3 +140,62 @@ def test_tracing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     with progress.reported("step", tracing=count):
         assert started.wait(60)
     assert "tracing step: 1,234 operations, 0 s" in stream.getvalue()
+
+
+def test_a_long_call_shows_a_line_that_goes_away(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "CALL_SECONDS", 0.02)
+
+    def run(arguments: list[int]) -> int:
+        wait_for(terminal, "\rrunning simulate: 0 s")
+        return sum(arguments)
+
+    assert progress.noted(run, "simulate")([1, 2]) == 3
+    assert terminal.getvalue().endswith(" \r")
+
+    def fail(_: object) -> None:
+        terminal.truncate(0)
+        wait_for(terminal, "\rrunning fail: 0 s")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        progress.noted(fail, "fail")([])
+    assert terminal.getvalue().endswith(" \r")
+
+
+def test_short_calls_show_nothing(terminal: Terminal) -> None:
+    run = progress.noted(lambda arguments: arguments, "simulate")
+    assert [run(number) for number in range(1000)] == [*range(1000)]
+    assert terminal.getvalue() == ""
+
+
+def test_calls_that_nobody_watches_are_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=io.StringIO(), modules={}))
+    assert progress.noted(len, "length") is len
+
+
+def test_long_programs_are_noted() -> None:
+    """A loop of unknown length for one; others have nothing to show."""
+    said = python(
+        """
+import sys, time
+import tracejit as tj
+from tracejit.runtime import progress
+
+shown = []
+sys.stderr.isatty = lambda: True
+sys.stderr.write = shown.append
+progress.CALL_SECONDS = progress.INTERVAL_SECONDS = 0.01
+
+@tj.jit
+def wait_for_it(n):
+    return tj.lax.while_loop(lambda i: i < n, lambda i: (i * 5 + 1) // 5 + 1, 0)
+
+print(wait_for_it(3 * 10**8))
+print(any("running wait_for_it: " in text for text in shown), not shown[-1].strip())
+""",
+        TERM="xterm",
+        TRACEJIT_PROGRESS="1",
+    )
+    assert said.splitlines() == ["300000000", "True True"]

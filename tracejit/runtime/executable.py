@@ -20,6 +20,7 @@ from tracejit.backends.artifact import Artifact, unpack
 from tracejit.errors import ArgumentError, CompilationError, UnsupportedError
 from tracejit.loading import load as load_module
 from tracejit.runtime import interrupts, result_arena, workspace
+from tracejit.runtime.apart import apart
 from tracejit.runtime.callbacks import keep_lost, raise_lost, raise_pending, require
 from tracejit.runtime.donation import are_apart, are_donatable, to_write_over
 from tracejit.runtime.library import Entry, runtime
@@ -61,6 +62,9 @@ class Executable:
             self.run = _losing_nothing(self.run)
         elif artifact.native_calls:
             keep_lost()
+        # The caller's arrays are not written to when the call has ended.
+        if artifact.runs_apart and not artifact.aliases:
+            self.run = apart(self.run)
         # What the function's table points to lives as long as the function, even held alone.
         self.run.__dict__["artifact"] = artifact
 

@@ -2,6 +2,7 @@
 
 address()            of the record that compiled code reads
 signal_state()       the memory of one call by which a signal ends it
+end(ident)           ends what a thread runs; go_on() takes that back for the calling thread
 raise_interrupt()    raises what a handler has raised meanwhile, if it has
 """
 
@@ -18,6 +19,8 @@ from tracejit.system import after_fork, thread_identifier
 
 RECORD = np.zeros(len(SignalRecord), np.int64)
 """The process's `SignalRecord`."""
+
+_EXCEPTION = slice(SignalRecord.TYPE, SignalRecord.TRACEBACK + 1)
 
 
 @functools.cache
@@ -49,10 +52,21 @@ def _note_main_thread() -> None:
     RECORD[SignalRecord.MAIN] = threading.main_thread().ident or 0
 
 
+def end(ident: int) -> None:
+    """Has the program that this thread runs end at its next poll."""
+    RECORD[SignalRecord.GIVEN_UP] = ident
+
+
+def go_on() -> None:
+    """What the calling thread runs from now on is not ended by an earlier `end`."""
+    if RECORD[SignalRecord.GIVEN_UP] == threading.get_ident():
+        RECORD[SignalRecord.GIVEN_UP] = 0
+
+
 def raise_interrupt() -> None:
     """Raises what a handler of a signal raised while compiled code ran, if one did."""
-    kind, value, trace = RECORD[SignalRecord.TYPE :].tolist()
+    kind, value, trace = RECORD[_EXCEPTION].tolist()
     if kind and threading.get_ident() == RECORD[SignalRecord.MAIN]:
-        RECORD[SignalRecord.TYPE :] = 0
+        RECORD[_EXCEPTION] = 0
         restore = ctypes.pythonapi.PyErr_Restore
         restore(*map(ctypes.c_void_p, (kind, value, trace)))  # which raises it

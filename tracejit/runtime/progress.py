@@ -1,4 +1,4 @@
-"""A line on the screen while a long trace or compilation runs, for those who sit before it.
+"""A line on the screen while a long trace, compilation or call runs, for those who sit before it.
 
     with reported("train_step") as progress:
         compile_for(module, target, progress)
@@ -6,26 +6,32 @@
         programs.tune(…, progress)
     with reported("train_step", tracing=count):
         ...                                    ``count()`` operations are recorded so far
+    run = noted(run, "simulate")               # of a compiled program that may run for long
 
-The line appears after a second and is gone at the end. It is written to stderr, and only where that
-is a terminal or a notebook's; ``TRACEJIT_PROGRESS`` = 1 or 0 decides otherwise.
+The line appears after a second, that of a call after two, and is gone at the end. A terminal gets
+it on stderr, a notebook as an output that is empty when the cell is done; nobody else gets one.
+``TRACEJIT_PROGRESS`` = 1 or 0 decides otherwise.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TextIO
+from contextlib import contextmanager, suppress
+from typing import Any, Protocol, TextIO
+
+from tracejit.system import after_fork
 
 Progress = Callable[[int, int], None]
 """Called with the number of parts that are compiled or measured so far, and of all."""
 
 DELAY_SECONDS = 1.0
 INTERVAL_SECONDS = 0.5
+CALL_SECONDS = 2.0
 
 _YES = ("1", "on", "true", "yes")
 _NO = ("0", "off", "false", "no")
@@ -40,7 +46,7 @@ def reported(
     if not is_wanted(stream):
         yield _silent
         return
-    line = _Line(name, stream, tuning, tracing)
+    line = _Line(name, _screen(stream), tuning, tracing)
     thread = threading.Thread(target=line.run, name="tracejit-progress", daemon=True)
     thread.start()
     try:
@@ -73,28 +79,68 @@ def _in_notebook() -> bool:
     return hasattr(get_ipython() if get_ipython is not None else None, "kernel")
 
 
+class _Screen(Protocol):
+    def show(self, text: str) -> None:
+        """Replaces the text that is shown; no text is the end."""
+
+
+class _Terminal:
+    """A line that is written over itself, then blanks."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._width = 0
+
+    def show(self, text: str) -> None:
+        if not text and not self._width:
+            return
+        blanks = " " * (self._width - len(text))
+        self._stream.write(f"\r{text}{blanks}" if text else f"\r{blanks}\r")
+        self._stream.flush()
+        self._width = len(text)
+
+
+class _Output:
+    """An output of a notebook's cell. It is stored empty, at the end."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def show(self, text: str) -> None:
+        bundle = {"text/plain": text} if text else {}
+        if self._handle is not None:
+            self._handle.update(bundle, raw=True)
+        elif text:
+            display = sys.modules["IPython"].display.display
+            self._handle = display(bundle, raw=True, display_id=True)
+
+
+def _screen(stream: TextIO) -> _Screen:
+    in_notebook = _in_notebook() and hasattr(sys.modules["IPython"], "display")
+    return _Output() if in_notebook and not _is_terminal(stream) else _Terminal(stream)
+
+
 def _silent(done: int, total: int) -> None:
     pass
 
 
 class _Line:
-    """Writes the line again and again over itself, then blanks, from a thread of its own."""
+    """Shows the line again and again, then nothing, from a thread of its own."""
 
     def __init__(
         self,
         name: str,
-        stream: TextIO,
+        screen: _Screen,
         tuning: float | None,
         tracing: Callable[[], int] | None = None,
     ) -> None:
         self.finished = threading.Event()
         self._name = name
-        self._stream = stream
+        self._screen = screen
         self._tuning = tuning
         self._tracing = tracing
         self._start = time.monotonic()
         self._state = (0, 0)
-        self._width = 0
 
     def advance(self, done: int, total: int) -> None:
         self._state = (done, total)
@@ -103,10 +149,9 @@ class _Line:
         wait = DELAY_SECONDS
         try:
             while not self.finished.wait(wait):
-                self._show(self._text())
+                self._screen.show(self._text())
                 wait = INTERVAL_SECONDS
-            if self._width:
-                self._show("")
+            self._screen.show("")
         except (OSError, ValueError):  # the stream was closed
             return
 
@@ -121,8 +166,75 @@ class _Line:
         parts = f"{done} of {total} parts, " if total else ""
         return f"compiling {self._name}: {parts}{seconds}"
 
-    def _show(self, text: str) -> None:
-        blanks = " " * (self._width - len(text))
-        self._stream.write(f"\r{text}{blanks}" if text else f"\r{blanks}\r")
-        self._stream.flush()
-        self._width = len(text)
+
+Run = Callable[..., Any]
+
+
+def noted(run: Run, name: str) -> Run:
+    """``run``, and a line that tells for how long it runs."""
+    stream = sys.stderr
+    if not is_wanted(stream):
+        return run
+
+    def run_noted(arguments: Any) -> Any:
+        call = _Call(name, stream)
+        _calls.append(call)
+        _watcher().has_calls.set()
+        try:
+            return run(arguments)
+        finally:
+            _calls.remove(call)
+            call.end()
+
+    run_noted.__dict__.update(vars(run))
+    return run_noted
+
+
+class _Call:
+    """A call of a program that is under way."""
+
+    def __init__(self, name: str, stream: TextIO) -> None:
+        self._name = name
+        self._stream = stream
+        self._start = time.monotonic()
+        self._lock = threading.Lock()
+        self._screen: _Screen | None = None
+        self._has_ended = False
+
+    def tell(self) -> None:
+        """Shows for how long it runs, if that is long."""
+        seconds = time.monotonic() - self._start
+        with self._lock:
+            if not self._has_ended and seconds >= CALL_SECONDS:
+                self._screen = self._screen or _screen(self._stream)
+                self._screen.show(f"running {self._name}: {seconds:.0f} s")
+
+    def end(self) -> None:
+        with self._lock:
+            self._has_ended = True
+            if self._screen is not None:
+                with suppress(OSError, ValueError):  # the stream was closed
+                    self._screen.show("")
+
+
+class _Watcher:
+    """A thread that looks at the calls twice a second, while there are any."""
+
+    def __init__(self) -> None:
+        self.has_calls = threading.Event()
+        threading.Thread(target=self._watch, name="tracejit-calls", daemon=True).start()
+
+    def _watch(self) -> None:
+        while True:
+            self.has_calls.wait()
+            self.has_calls.clear()
+            while _calls:
+                time.sleep(INTERVAL_SECONDS)
+                for call in _calls[:1]:
+                    with suppress(OSError, ValueError):
+                        call.tell()
+
+
+_calls: list[_Call] = []
+_watcher = functools.cache(_Watcher)
+after_fork(_watcher.cache_clear)  # its thread is the parent's

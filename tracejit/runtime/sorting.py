@@ -81,20 +81,33 @@ def _sort_rows(given: np.ndarray, made: np.ndarray) -> None:
 
 
 def _in_threads(tasks: Sequence[Callable[[], None]]) -> None:
-    """Runs them at once; none may raise."""
+    """Runs them at once; none may raise.
+
+    What a signal's handler raises meanwhile is raised when all are done: they write to memory that
+    is the program's no longer than it runs.
+    """
     first, *rest = tasks
-    started = []
-    for task in rest:
-        thread = threading.Thread(target=task)
+    threads = [threading.Thread(target=task) for task in rest]
+    try:
+        for thread, task in zip(threads, rest, strict=True):
+            try:
+                thread.start()
+            except RuntimeError:  # the interpreter ends, or there are too many threads
+                task()
+        first()
+    finally:
+        for thread in threads:
+            _join(thread)
+
+
+def _join(thread: threading.Thread) -> None:
+    """Waits for a thread, if it was started, whatever is raised meanwhile."""
+    while thread.is_alive():
         try:
-            thread.start()
-        except RuntimeError:  # the interpreter ends, or there are too many threads
-            task()
-        else:
-            started.append(thread)
-    first()
-    for thread in started:
-        thread.join()
+            thread.join()
+        except BaseException:
+            _join(thread)
+            raise
 
 
 def _integer(array: np.ndarray) -> str:

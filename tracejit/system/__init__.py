@@ -10,6 +10,7 @@ Processes are in `tracejit.system.processes`. Nothing else asks which system it 
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import os
 import platform
@@ -183,6 +184,20 @@ def thread_identifier() -> Any:
     if sys.platform == "win32":
         return ctypes.WinDLL("kernel32").GetCurrentThreadId
     return ctypes.CDLL(None).pthread_self
+
+
+@functools.cache
+def leave_at_once() -> None:
+    """When Python has ended the process is gone, where the system can do that.
+
+    Libraries take their memory down as a process ends. A thread that is in one of their routines
+    still would crash.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    library = ctypes.CDLL(None)
+    if hasattr(library, "on_exit"):
+        library.on_exit(ctypes.cast(library._exit, ctypes.c_void_p), None)
 
 
 def library_name(name: str) -> str:

@@ -149,7 +149,8 @@ class Program:
     The workspace starts at a multiple of `abi.ALIGNMENT` and is uninitialised. ``native_calls``
     has, by the numbers of constants, the calls whose records these are, as HLO text. Where signals
     may end it, ``state`` is the memory that `cpu.objects.interrupts` uses, and ``polled`` names the
-    kernels after which the program looks at it.
+    kernels after which the program looks at it. Where it ``runs_apart``, it may take long
+    without a poll.
     """
 
     kernels: Sequence[Kernel]
@@ -162,6 +163,7 @@ class Program:
     native_calls: Mapping[int, str] = field(default_factory=dict)
     state: Argument | None = None
     polled: frozenset[str] = frozenset()
+    runs_apart: bool = False
     _sizes: dict[Memory, Sequence[int]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

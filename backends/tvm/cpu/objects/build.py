@@ -14,6 +14,7 @@ from operator import or_
 from pathlib import Path
 from typing import Any
 
+from tracejit.backends.abi import EVALUATE, SORT_VALUES
 from tracejit.backends.artifact import Artifact, InProcess, pack
 from tracejit.backends.scratch import roomy_folders
 from tracejit.backends.tvm.analysis.kernel_stats import is_soon_built
@@ -51,6 +52,7 @@ from tracejit.backends.tvm.program.program import Kernel, Program
 from tracejit.backends.tvm.target.target import Progress
 from tracejit.backends.tvm.verification.program import verify_if_wanted
 from tracejit.errors import CompilationError
+from tracejit.ops.custom import CUSTOM_CALL
 
 # The factor on compile time of LLVM's slowest passes.
 _SLOW_PASSES = 1.5
@@ -126,7 +128,21 @@ def describe(program: Program, held: Mapping[str, Contents], target: Processor) 
         target.cpu,
         target.lacking,
         native_calls=program.native_calls,
+        is_long=program.state is not None,
+        runs_apart=program.runs_apart
+        and not any(map(_may_call_users, program.kernels, held.values())),
     )
+
+
+def _may_call_users(kernel: Kernel, contents: Contents) -> bool:
+    """Whether a kernel calls Python for another thing than libraries of linear algebra and sorts.
+
+    Functions of the user's, and messages between ranks, want the thread that called the program.
+    """
+    if not {*contents.callbacks} <= {EVALUATE, SORT_VALUES}:
+        return True
+    told = kernel.stats.ops
+    return EVALUATE in contents.callbacks and (not told or CUSTOM_CALL.opcode in told)
 
 
 def write_kernels(program: Program, target: Processor, folder: Path) -> list[Path]:

@@ -28,6 +28,7 @@ from tracejit.backends.tvm.cpu.llvm.builder import module_text
 from tracejit.backends.tvm.cpu.llvm.modules import kernel_texts
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
 from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import TranslatedKernels
+from tracejit.backends.tvm.cpu.objects.interrupts import MOST_ITERATIONS
 from tracejit.backends.tvm.cpu.processor import Processor
 from tracejit.backends.tvm.ir.tir import (
     Evaluate,
@@ -285,7 +286,7 @@ class Entry(_Failing):
         self._lines.append(f"  store i32 {fewer}, ptr {left}")
         self.branch(self._made(f"icmp eq i32 {fewer}, 0"), asking, on)
         self.start(asking)
-        count = self._made(f"call i32 @tracejit_count(ptr {state})")
+        count = self._made(f"call i32 @tracejit_count(ptr {state}, i32 {MOST_ITERATIONS})")
         self._lines.append(f"  store i32 {count}, ptr {left}")
         self._unless(self._made(f"icmp ne i32 {count}, 0"))
         self.jump(on)

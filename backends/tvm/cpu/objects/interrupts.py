@@ -8,6 +8,10 @@ clock, and every tenth of a second, on the main thread, asks Python to run the h
 If one raises, a flag in the call's workspace makes all threads skip the rest of their iterations,
 and the program returns -1. Handlers that return disturb nothing.
 
+Sorts and routines of libraries have no polls. Programs in which these are long run apart from the
+main thread (`tracejit.runtime.apart`), which waits and handles signals. What the main thread has
+given up ends at its next poll.
+
     for i in range(4096): body          # 1e7 operations each
     for i in range(4096):
         if tracejit_poll(state) == 0: body
@@ -58,12 +62,16 @@ from tracejit.backends.tvm.program.program import (
 
 LONG = 10**9
 """Operations and bytes of a program that may take a tenth of a second."""
+APART = 10**10
+"""Operations without polls of a program that runs apart; a change of threads takes 0.1 ms."""
 SPAN = 10**7
 """Operations and bytes between two looks at the clock, which takes ten nanoseconds."""
 _PROCEDURE = 1000
 """The weight of a call of a procedure, where a store counts as one."""
-_MOST_ITERATIONS = 1024
-"""The most iterations of a loop between two looks at the clock."""
+MOST_ITERATIONS, _MOST_IN_REGISTERS = 1 << 10, 1 << 15
+"""The most iterations of a loop between two looks at the clock, and of one in registers."""
+_SORTS = frozenset({"sort", "top-k"})
+_LINEAR_ALGEBRA = ("linalg.", "cholesky", "triangular-solve")
 _FIRST = 64
 """The iterations of a loop in registers before the first look, which last microseconds."""
 
@@ -77,26 +85,28 @@ _CLOCKS = {
 
 def interruptible(program: Program, target: Processor) -> Program:
     """The program with polls in its long kernels and loops; itself if it is short."""
-    work = {kernel.name: _work(kernel) for kernel in program.kernels}
+    work = {kernel.name: _work(kernel) + _routine_work(kernel) for kernel in program.kernels}
     calls = [node.kernel for node in walk(program.calls) if isinstance(node, Call)]
     loops = any(isinstance(node, Loop) and _is_long(node, work) for node in walk(program.calls))
     whole = [kernel for kernel in program.kernels if kernel.stats.schedule == WHOLE_LOOP]
     is_long = sum(work[name] for name in calls) >= LONG
     if target.architecture not in _CLOCKS or not (loops or whole or is_long):
         return program
+    looked_after = {name for name in work if is_long and work[name] >= SPAN}
     offset = -(-program.workspace_bytes // 64) * 64
     kernels, polled = [], set()
     for kernel in program.kernels:
         state = buffer("polled", [STATE_WORDS], "int64")
         body = (
-            _counting(kernel.body, state)
+            _counting(kernel.body, state, _iterations(kernel))
             if kernel in whole
-            else _guarded(kernel.body, state, work[kernel.name])
-            if work[kernel.name] >= LONG
+            else _guarded(kernel.body, state, _work(kernel))
+            if _work(kernel) >= LONG
             else kernel.body
         )
         if not body.same_as(kernel.body):
             polled.add(kernel.name)
+            work[kernel.name] = _routine_work(kernel)
             kernel = replace(kernel, body=body, parameters=[*kernel.parameters, state])
         kernels.append(kernel)
     given = Argument.workspace(offset)
@@ -106,7 +116,8 @@ def interruptible(program: Program, target: Processor) -> Program:
         calls=[_passing(node, polled, given) for node in program.calls],
         workspace_bytes=offset + 8 * STATE_WORDS,
         state=given,
-        polled=frozenset(polled | {name for name in work if is_long and work[name] >= SPAN}),
+        polled=frozenset(polled | looked_after),
+        runs_apart=sum(work[name] for name in calls) >= APART,
     )
 
 
@@ -114,6 +125,15 @@ def _work(kernel: Kernel) -> int:
     """Operations, and bytes read and written."""
     told = kernel.stats
     return told.flops + 16 * told.transcendentals + told.bytes_read + told.bytes_written
+
+
+def _routine_work(kernel: Kernel) -> int:
+    """About the operations of sorts and factorisations, which `_work` does not count."""
+    told = kernel.stats
+    nbytes = told.bytes_read + told.bytes_written
+    if any(op.startswith(_LINEAR_ALGEBRA) for op in told.ops):
+        return 8 * int((nbytes / 8) ** 1.5)
+    return 0 if _SORTS.isdisjoint(told.ops) else 2 * nbytes * nbytes.bit_length()
 
 
 def _is_long(node: Loop, work: dict[str, int]) -> bool:
@@ -136,45 +156,72 @@ def _passing(node: Node, polled: set[str], state: Argument) -> Node:
     return Branch(node.selector, [all_passing(branch) for branch in node.branches])
 
 
-def _counting(body: Stmt, state: Buffer) -> Stmt:
+def _iterations(kernel: Kernel) -> int:
+    """The iterations of a loop in registers that are a millisecond's work at most."""
+    return max(min(SPAN // max(_work(kernel), 1), _MOST_IN_REGISTERS), _FIRST)
+
+
+def _counting(body: Stmt, state: Buffer, most: int) -> Stmt:
     """A kernel whose loops end when ``tracejit_count`` returns 0 for the next row of iterations."""
     if isinstance(body, SeqStmt):
-        return seq(*[_counting(each, state) for each in body.seq])
+        return seq(*[_counting(each, state, most) for each in body.seq])
     if not isinstance(body, While):
         return body
     left, row = buffer("left", [1], "int32"), buffer("row", [1], "int32")
-    *first, step = body.body.seq
+    counted = tirx.call_extern("int32", "tracejit_count", state.data, i32(most))
+    ended = [(While, lambda inner: _counting_down(inner, left, counted))]
+    *first, step = [structural_map(each, ended) for each in body.body.seq]
     assert isinstance(step, IfThenElse), "a loop in registers ends with its step"
     # One exit, behind the condition: LLVM then finds what the loop may keep in registers.
-    goes_on = tirx.all(step.condition, left[0] != i32(0))
+    goes_on = tirx.all(step.condition, left[0] > i32(0))
     once = seq(*first, IfThenElse(goes_on, step.then_case, Evaluate(tirx.break_loop())))
     rows = seq(
         store(left, i32(0), row[0] + i32(1)),
         While(const(True, "bool"), seq(store(left, i32(0), left[0] - i32(1)), once)),
-        store(row, i32(0), tirx.call_extern("int32", "tracejit_count", state.data)),
+        store(row, i32(0), counted),
     )
     start = [AllocBuffer(left), AllocBuffer(row), store(row, i32(0), const(_FIRST, "int32"))]
     return seq(*start, While(tirx.all(body.condition, row[0] != i32(0)), rows))
 
 
+def _counting_down(inner: Any, left: Buffer, counted: Expr) -> Stmt:
+    """A loop inside another's iteration, which has a share in the iterations that are ``left``.
+
+    It ends without any; the outer one then asks, and ends as well.
+    """
+    looking = IfThenElse(left[0] <= i32(0), store(left, i32(0), counted), None)
+    fewer = store(left, i32(0), left[0] - i32(1))
+    return While(tirx.all(inner.condition, left[0] > i32(0)), seq(inner.body, fewer, looking))
+
+
 def _guarded(body: Stmt, state: Buffer, work: float) -> Stmt:
     """A statement that takes ``work``, with a poll about every `SPAN` of it."""
+    return _polled(body, state, work)[0]
+
+
+def _polled(body: Stmt, state: Buffer, work: float) -> tuple[Stmt, float]:
+    """The same, and how much of the work is done even if a signal has ended the call."""
     if work < 2 * SPAN:
-        return body
+        return body, work
     if isinstance(body, SeqStmt):
         weights = [_weight(each) for each in body.seq]
         whole = sum(weights) or 1.0
         pairs = zip(body.seq, weights, strict=True)
-        return seq(*[_guarded(each, state, work * weight / whole) for each, weight in pairs])
+        parts = [_polled(each, state, work * weight / whole) for each, weight in pairs]
+        return seq(*[part for part, _ in parts]), sum(left for _, left in parts)
     if not isinstance(body, For) or body.kind not in (SERIAL, PARALLEL):
-        return body
-    one = work / max(_most(body.extent) or 1, 1)
+        return body, work
+    extent = max(_most(body.extent) or 1, 1)
+    one = work / extent
     if body.kind == PARALLEL and one < SPAN / 100:
-        return body
-    if one >= SPAN / 2 or body.kind == PARALLEL:
-        inside = _unless_ended(_guarded(body.body, state, one), state)
-        return For(body.loop_var, body.min, body.extent, body.kind, inside)
-    return _in_rows(body, state, int(SPAN / one))
+        return body, work
+    if one < SPAN / 2 and body.kind != PARALLEL:
+        return _in_rows(body, state, int(SPAN / one)), 0.0
+    inside, left = _polled(body.body, state, one)
+    # Polls in inner loops are enough: around what packs operands, they cost a product 3 %.
+    if left * extent > LONG / 2:
+        inside, left = _unless_ended(inside, state), 0.0
+    return For(body.loop_var, body.min, body.extent, body.kind, inside), left * extent
 
 
 def _in_rows(given: Any, state: Buffer, length: int) -> Stmt:
@@ -231,7 +278,7 @@ def _most(extent: Expr) -> int | None:
 
 def polling(target: Processor) -> str:
     """``int32 tracejit_poll(ptr state)``: other than 0 if a signal has ended the call; and
-    ``int32 tracejit_count(ptr state)``: how many iterations may follow, 0 if it has.
+    ``int32 tracejit_count(ptr state, i32 most)``: how many iterations may follow, 0 if it has.
 
     A clock that went back, as a virtual machine's may, delays a look by one period at most.
     """
@@ -259,7 +306,15 @@ due:
   %main_at = getelementptr i64, ptr %record, i64 {SignalRecord.MAIN:d}
   %main = load i64, ptr %main_at
   %is_main = icmp eq i64 %thread, %main
-  br i1 %is_main, label %wait, label %on
+  br i1 %is_main, label %wait, label %apart
+apart:
+  %given_up_at = getelementptr i64, ptr %record, i64 {SignalRecord.GIVEN_UP:d}
+  %given_up = load atomic i64, ptr %given_up_at monotonic, align 8
+  %is_given_up = icmp eq i64 %thread, %given_up
+  br i1 %is_given_up, label %end, label %on
+end:
+  store atomic i32 1, ptr %state monotonic, align 8
+  br label %ended
 wait:
   %later = add i64 %now, {period}
   store atomic i64 %later, ptr %next_at monotonic, align 8
@@ -293,7 +348,7 @@ on:
 ended:
   ret i32 1
 }}
-define i32 @tracejit_count(ptr %state) {{
+define i32 @tracejit_count(ptr %state, i32 %most) {{
 entry:
   %ended = call i32 @tracejit_poll(ptr %state)
   %is_ended = icmp ne i32 %ended, 0
@@ -312,8 +367,9 @@ on:
   %less = lshr i64 %length, 3
   %more = shl i64 %length, 1
   %wanted = select i1 %is_slow, i64 %less, i64 %more
-  %is_most = icmp ugt i64 %wanted, {_MOST_ITERATIONS}
-  %bounded = select i1 %is_most, i64 {_MOST_ITERATIONS}, i64 %wanted
+  %bound = zext i32 %most to i64
+  %is_most = icmp ugt i64 %wanted, %bound
+  %bounded = select i1 %is_most, i64 %bound, i64 %wanted
   %is_least = icmp eq i64 %bounded, 0
   %made = select i1 %is_least, i64 1, i64 %bounded
   store i64 %made, ptr %length_at
