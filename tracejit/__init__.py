@@ -157,6 +157,7 @@ supply(
     factorizations="tracejit.numpy.factorization_gradients",
     lapack_calls="tracejit.numpy.lapack_calls",
     methods="tracejit.transforms.autograph.methods",
+    sparse_calls="tracejit.numpy.sparse_calls",
     traversal="tracejit.traversal",
     vectorization="tracejit.transforms.vmap",
 )

@@ -271,15 +271,25 @@ def all_or_none() -> Iterator[None]:
 _DEFINED = {
     LINEAR_ALGEBRA: "factorizations",
     LAPACK: "lapack_calls",
+    "tridiagonal_solve_": "lapack_calls",
+    "cpu_csr_sparse_": "sparse_calls",
 }
 
 
-# Calls that mean something in the process that lowered them, and there alone.
-_OF_ANOTHER_PROCESS = {
-    "xla_ffi_python_cpu_callback": "a Python function called back by JAX (jax.pure_callback, "
-    "jax.debug.print)",
-    "xla_ffi_partitioned_python_cpu_callback": "a Python function called back by JAX",
-    "xla_python_cpu_callback": "a Python function called back by JAX",
+_CALLBACK = "a Python function called back by JAX ({}), which the graph does not hold"
+
+# Calls that mean nothing here, by the beginnings of their names.
+_REFUSED = {
+    "xla_ffi_python_cpu_callback": _CALLBACK.format("jax.pure_callback, jax.debug.print"),
+    "xla_ffi_partitioned_python_cpu_callback": _CALLBACK.format("jax.pure_callback"),
+    "xla_buffer_python_cpu_callback": _CALLBACK.format("buffer_callback"),
+    "xla_python_cpu_callback": _CALLBACK.format("jax.pure_callback"),
+    "__onednn$": "what XLA's CPU compiler makes of a product or a convolution for a library of its "
+    "own; dump the module before optimizations",
+    "PadToStatic": "for arrays whose shape is known when the program runs",
+    "SliceToDynamic": "for arrays whose shape is known when the program runs",
+    "shape_assertion": "for arrays whose shape is known when the program runs",
+    "stablehlo.dynamic_": "for arrays whose shape is known when the program runs",
 }
 
 
@@ -287,6 +297,10 @@ def define_target(target: Target) -> None:
     """Enters one of the library's own targets, whose names begin as `_DEFINED` lists them."""
     assert target.name not in _targets, f"target {target.name!r} is defined twice"
     _targets[target.name] = target
+
+
+# What keeps an operand from being left out, as `jax` calls it.
+define_target(Target("dce_sink", lambda *_: ()))
 
 
 @names_misuse
@@ -308,12 +322,9 @@ def find_target(name: str, source: Source | None = None) -> Target:
             if name.startswith(beginning):
                 supplied(module)
     found = _targets.get(name) or _held.get(name)
-    if found is None and name in _OF_ANOTHER_PROCESS:
-        raise UnsupportedError(
-            f"custom_call: target {name!r} is {_OF_ANOTHER_PROCESS[name]}, which the graph does "
-            "not hold",
-            source,
-        )
+    for beginning, reason in _REFUSED.items():
+        if found is None and name.startswith(beginning):
+            raise UnsupportedError(f"custom_call: target {name!r} is {reason}", source)
     if found is None:
         raise UnknownTargetError(
             f"custom_call: target {name!r} is not registered in this process; "

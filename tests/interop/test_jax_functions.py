@@ -12,14 +12,11 @@ import numpy as np
 import pytest
 from jax import export
 from jax.lax import linalg
-from jaxlib import _hlo, lapack
-from jaxlib.cpu import _lapack
+from jaxlib import _hlo
 
 import tracejit as tj
 from tests.project import checkout
 from tracejit.errors import ArgumentError, UnsupportedError
-from tracejit.hlo import lapack_calls
-from tracejit.targets import find_target
 
 TYPES = ["f4", "f8", "c8", "c16"]
 
@@ -220,21 +217,3 @@ def test_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
         exec(compile(code, "interoperability.md", "exec"), names)
     expected = re.findall(r"  # (True.*)", text)
     assert capsys.readouterr().out.splitlines() == expected
-
-
-# Calls of LAPACK that JAX 0.10 registers and does not emit on the CPU, as far as we know.
-NOT_HERE = {"tridiagonal_solve_perturbed_ffi"}
-
-
-def test_every_target_that_jaxlib_registers_is_known() -> None:
-    assert lapack is not None
-    unknown = set()
-    for name in _lapack.registrations():
-        matched = lapack_calls.ROUTINE.fullmatch(name)
-        if matched and matched[2] in lapack_calls.RULES and matched[2] != "geev":
-            continue
-        try:
-            find_target(name)
-        except tj.errors.UnknownTargetError:
-            unknown.add(name)
-    assert unknown == NOT_HERE

@@ -176,7 +176,7 @@ def test_states_of_linked_handlers(
     for number in (1, 2):
         pointers = [ctypes.c_void_p(array.ctypes.data) for array in (x, first, second, both)]
         assert library.model(*pointers) == 0
-        assert (first, second, both.tolist()) == (number, number, [1, number])
+        assert [int(first), int(second), *both.tolist()] == [number, number, 1, number]
     assert [int(each) for each in compiled(np.int64(0))[:2]] == [2, 2]
 
 

@@ -1,6 +1,7 @@
 """Custom calls of XLA's own, read as the ops that they implement.
 
 TopK           what XLA's CPU client makes of TopK, and of a sort whose beginning is sliced
+AllocateBuffer an array with any contents
 Sharding …     marks of where an array lies: the array, or where partitions share it out a copy
 lapack_…_ffi   what JAX makes of linear algebra, see `lapack_calls`
 """
@@ -16,9 +17,17 @@ from tracejit.ops.elementwise_unary import erf
 from tracejit.ops.reduction import top_k
 from tracejit.shapes import Shape, TupleShape
 
-# What says where arrays lie: on one device, nothing.
+# What says where arrays lie, and in which order: on one device, and of their numbers, nothing.
 _ON_ONE_DEVICE = frozenset(
-    {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement"}
+    {
+        "LayoutConstraint",
+        "MoveToDevice",
+        "MoveToHost",
+        "SPMDFullToShardShape",
+        "SPMDShardToFullShape",
+        "Sharding",
+        "annotate_device_placement",
+    }
 )
 
 
@@ -37,6 +46,8 @@ def as_op(instruction: Instruction) -> Instruction:
         )
     if target == "mhlo.erf" and is_shaped_alike:
         return erf(instruction.operands[0])
+    if target == "AllocateBuffer" and isinstance(instruction.shape, Shape):
+        return lapack_calls.unused(instruction.shape)
     if target.startswith("lapack_"):
         return lapack_calls.as_op(instruction) or instruction
     if target != "TopK":

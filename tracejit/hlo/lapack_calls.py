@@ -58,8 +58,8 @@ def _info(result: Instruction, shape: Shape) -> Instruction:
     return ops.convert_element_type(anywhere, shape.element_type)
 
 
-def _unused(shape: Shape) -> Instruction:
-    """A result that was not asked for, which LAPACK leaves as it finds it."""
+def unused(shape: Shape) -> Instruction:
+    """A result with any contents, such as one that was not asked for."""
     return ops.broadcast(ops.constant(0, shape.element_type), shape.dimensions)
 
 
@@ -95,7 +95,7 @@ def _gesdd(operands: Operands, shapes: Shapes, config: Config) -> list[Instructi
     (a,), (_, values, left, right, info) = operands, shapes
     if config.get("mode") == "N":
         (s,) = _of_library("svdvals", operands, values)
-        return [a, s, _unused(left), _unused(right), _info(s, info)]
+        return [a, s, unused(left), unused(right), _info(s, info)]
     is_thin = min(a.array_shape.dimensions[-2:]) == left.dimensions[-1] == right.dimensions[-2]
     u, s, vh = _of_library("svd" if is_thin else "svd_full", operands, left, values, right)
     return [a, s, u, vh, _info(s, info)]
@@ -107,7 +107,7 @@ def _geev(operands: Operands, shapes: Shapes, config: Config) -> list[Instructio
     *values, left, right, info = shapes
     w, v = _of_library("eig", operands, values[0].with_element_type(right.element_type), right)
     parts = [w] if len(values) == 1 else [ops.real(w), ops.imag(w)]
-    return [*parts, _unused(left), v, _info(parts[0], info)]
+    return [*parts, unused(left), v, _info(parts[0], info)]
 
 
 RULES: dict[str, Callable[[Operands, Shapes, Config], list[Instruction] | None]] = {

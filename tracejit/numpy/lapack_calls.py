@@ -137,6 +137,72 @@ def _gtsv(letter: str, config: Config, *operands: np.ndarray) -> Arrays:
     return below, diagonal, above, x, info
 
 
+def _perturbed(
+    letter: str, config: Config, below: np.ndarray, diagonal: np.ndarray, above: np.ndarray,
+    b: np.ndarray,
+) -> Arrays:  # fmt: skip
+    """The solution with pivots of at least epsilon times the largest number of U."""
+    missing = max(0, 3 - len(diagonal))  # what LAPACK's routine needs
+    below, above = (np.pad(each, (0, missing)) for each in (below, above))
+    diagonal = np.pad(diagonal, (0, missing), constant_values=1)
+    given = np.pad(b, ((0, missing), (0, 0)))
+    lower, pivots, *upper, order, _ = _of_type(letter, "gttrf")(below[1:], diagonal, above[:-1])
+    largest = max(np.abs(each).max(initial=0) for each in (pivots, *upper))
+    least = np.finfo(pivots.dtype).eps * largest
+    signs = np.where(pivots.real < 0, -1, 1)
+    pivots = np.where(np.abs(pivots) < least, signs * least, pivots).astype(pivots.dtype)
+    x, _ = _of_type(letter, "gttrs")(lower, pivots, *upper, order, given)
+    return (x[: len(b)],)
+
+
+def _perturbed_of_any(*operands: np.ndarray, backend_config: str = "") -> Any:
+    letter = _LETTERS[operands[0].dtype.char]
+    return _batched(_perturbed, (1, 1, 1, 2), letter)(*operands, backend_config=backend_config)
+
+
+def _solved(target: str, matrix: Sequence[Tracer], b: Any) -> Any:
+    """The result x of a call that solves a tridiagonal system."""
+    operands = [each.instruction for each in (*matrix, b)]
+    shapes = [each.shape for each in operands]
+    if target == _PERTURBED:
+        return lift(custom_call(target, operands, shapes[3]))
+    info = Shape(ElementType.S32, shapes[0].dimensions[:-1])
+    return lift(elements_of(custom_call(target, operands, TupleShape((*shapes, info))))[3])
+
+
+def _tridiagonal_gradient(target: str, matrix: Sequence[Tracer], x: Any, gradient: Any) -> Arrays:
+    """Cotangents of the diagonals and of b: with A^T m = g they are -m x^T there, and m."""
+    below, diagonal, above = matrix
+    zero = np.zeros_like(below[..., :1])
+    transposed = (
+        np.concatenate([zero, above[..., :-1]], axis=-1),
+        diagonal,
+        np.concatenate([below[..., 1:], zero], axis=-1),
+    )
+    m = _solved(target, transposed, gradient)
+    first = np.sum(m[..., 1:, :] * x[..., :-1, :], axis=-1)
+    last = np.sum(m[..., :-1, :] * x[..., 1:, :], axis=-1)
+    return (
+        -np.concatenate([zero, first], axis=-1),
+        -np.sum(m * x, axis=-1),
+        -np.concatenate([last, zero], axis=-1),
+        m,
+    )
+
+
+def _gtsv_gradient(*given: Any) -> Arrays:
+    """That of the solution; the diagonals come back as they are."""
+    matrix, b, gradients = given[:3], given[3], given[4:]
+    target = f"lapack_{_LETTERS[b.dtype.char]}gtsv_ffi"
+    made = _tridiagonal_gradient(target, matrix, _solved(target, matrix, b), gradients[3])
+    return (*(a + b for a, b in zip(made, gradients[:3], strict=False)), made[3])
+
+
+def _perturbed_gradient(below: Any, diagonal: Any, above: Any, b: Any, gradient: Any) -> Arrays:
+    matrix = below, diagonal, above
+    return _tridiagonal_gradient(_PERTURBED, matrix, _solved(_PERTURBED, matrix, b), gradient)
+
+
 def _permutation(pivots: Tracer, rows: int) -> Any:
     """The row of A that comes to each place when row k is exchanged with row ``pivots[k] - 1``."""
     numbers = np.arange(rows)
@@ -202,6 +268,7 @@ def _adjoint(a: Any) -> Any:
     return np.conj(np.swapaxes(a, -1, -2))
 
 
+_PERTURBED = "tridiagonal_solve_perturbed_ffi"
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 _TARGETS: dict[str, tuple[Routine, tuple[int, ...], Callable[..., Any] | None]] = {
     "geev": (_geev, (2,), None),
@@ -210,7 +277,7 @@ _TARGETS: dict[str, tuple[Routine, tuple[int, ...], Callable[..., Any] | None]] 
     "gees": (_gees, (2,), None),
     "gehrd": (_gehrd, (2,), None),
     "getrf": (_getrf, (2,), _lu_gradient),
-    "gtsv": (_gtsv, (1, 1, 1, 2), None),
+    "gtsv": (_gtsv, (1, 1, 1, 2), _gtsv_gradient),
 }
 _OF_REAL: dict[str, tuple[Routine, tuple[int, ...]]] = {
     "orgqr": (_orgqr, (2, 1)),
@@ -226,3 +293,5 @@ for _letter in "sdcz":
     for _name, (_routine, _ranks) in _OF_REAL.items():
         _named = _OF_COMPLEX[_name] if _letter in "cz" else _name
         define_target(Target(f"lapack_{_letter}{_named}_ffi", _batched(_routine, _ranks, _letter)))
+
+define_target(Target(_PERTURBED, _perturbed_of_any, _perturbed_gradient))
