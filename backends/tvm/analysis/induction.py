@@ -1,6 +1,7 @@
 """Induction variables: recognises While loops that count by one between affine bounds.
 
     counted_loop(loop, init)    the induction variable and bounds of a loop, or None
+    constant_counter(loop)      the counter of a loop whose bounds are constants, or None
     trip_count(loop)            the number of iterations, if the bounds are constants, or None
 
 If an iteration's indices are affine in counters, its reads and writes can be compared.
@@ -117,8 +118,24 @@ def counted_loop(loop: Instruction, operands: Sequence[Instruction]) -> CountedL
 _INCLUSIVE = {(1, "LT"): -1, (1, "LE"): 0, (-1, "GT"): 1, (-1, "GE"): 0}
 
 
-def trip_count(loop: Instruction) -> int | None:
-    """The number of iterations of a While with constant bounds; None if unknown."""
+@dataclass(frozen=True)
+class Counter:
+    """The element ``number`` of a loop's state: ``first``, then ``step`` more in each of ``count``
+    iterations.
+    """
+
+    number: int
+    first: int
+    step: int
+    count: int
+
+    def at(self, iteration: int) -> int:
+        """The counter at the beginning of an iteration."""
+        return self.first + self.step * iteration
+
+
+def constant_counter(loop: Instruction) -> Counter | None:
+    """The counter of a While with constant bounds; None if they are unknown."""
     condition, body = loop.attributes["condition"], loop.attributes["body"]
     if condition.root.op is not COMPARE or body.root.op is not TUPLE:
         return None
@@ -136,7 +153,14 @@ def trip_count(loop: Instruction) -> int | None:
     if not init.array_shape.element_type.is_integral or (step, direction) not in _INCLUSIVE:
         return None
     first, limit = (int(i.attributes["literal"]) for i in (init, right))
-    return len(range(first, limit + _INCLUSIVE[step, direction] + step, step))
+    count = len(range(first, limit + _INCLUSIVE[step, direction] + step, step))
+    return Counter(counter, first, step, count)
+
+
+def trip_count(loop: Instruction) -> int | None:
+    """The number of iterations of a While with constant bounds; None if unknown."""
+    counter = constant_counter(loop)
+    return None if counter is None else counter.count
 
 
 def _is_number(value: Instruction) -> bool:

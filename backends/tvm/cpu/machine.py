@@ -33,6 +33,7 @@ class Machine(Limits):
     selected: int = 128
     wide_sorts: int = 64
     fourier_kernels: bool = True
+    runs_iterations: bool = True
 
     @property
     def registers(self) -> int:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from tracejit.backends.tvm.analysis.mapped_loops import MappedLoop
 from tracejit.backends.tvm.buffers.assignment import BufferAssignment
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import Results, RootRule
 from tracejit.backends.tvm.codegen.stores import Store
+from tracejit.backends.tvm.cpu.iterations import on_threads
 from tracejit.backends.tvm.cpu.loop_kernel import in_registers
 from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.cpu.mathematics import complex as complex_mathematics
@@ -26,12 +28,12 @@ from tracejit.backends.tvm.cpu.schedule.rows.row_kernel import row_kernel
 from tracejit.backends.tvm.fusion.row_fusion import RowKernel
 from tracejit.backends.tvm.ir.tir import Stmt
 from tracejit.backends.tvm.program.control_flow import WhileStep
-from tracejit.backends.tvm.program.thunks import Step
+from tracejit.backends.tvm.program.thunks import Fragment, Step
 from tracejit.backends.tvm.target.host_calls import HostLibraries
 from tracejit.backends.tvm.target.mathematics import Mathematics
 from tracejit.backends.tvm.target.memory_spaces import HostMemory
 from tracejit.backends.tvm.target.target import Target
-from tracejit.graph import Op
+from tracejit.graph import Instruction, Op
 
 __all__ = ["CpuSchedules", "complex_mathematics", "cpu_target"]  # the second for its formulas
 
@@ -68,3 +70,14 @@ class CpuSchedules:
         self, loop: WhileStep, name: str, places: BufferAssignment
     ) -> Sequence[Step] | None:
         return in_registers(loop, name, places)
+
+    def iterations(
+        self,
+        mapped: MappedLoop,
+        fragment: Fragment,
+        state: Sequence[Instruction],
+        constants: Sequence[Instruction],
+        threads: int,
+        name: str,
+    ) -> Step | None:
+        return on_threads(mapped, fragment, state, constants, threads, name)

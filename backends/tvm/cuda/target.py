@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from tracejit.backends.tvm.analysis.mapped_loops import MappedLoop
 from tracejit.backends.tvm.buffers.assignment import BufferAssignment
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import Results, RootRule
@@ -24,13 +25,13 @@ from tracejit.backends.tvm.fusion.row_fusion import RowKernel
 from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.backends.tvm.ir.tir import Stmt
 from tracejit.backends.tvm.program.control_flow import WhileStep
-from tracejit.backends.tvm.program.thunks import Step
+from tracejit.backends.tvm.program.thunks import Fragment, Step
 from tracejit.backends.tvm.target.host_calls import ONLY_ON_HOSTS, HostLibraries
 from tracejit.backends.tvm.target.launch import host_loop
 from tracejit.backends.tvm.target.mathematics import Mathematics
 from tracejit.backends.tvm.target.memory_spaces import HostMemory
 from tracejit.backends.tvm.target.target import Target
-from tracejit.graph import Op
+from tracejit.graph import Instruction, Op
 
 __all__ = ["LIMITS", "CudaSchedules", "complex_mathematics", "cuda_target"]  # one for its formulas
 
@@ -69,4 +70,15 @@ class CudaSchedules:
     def whole_loop(
         self, loop: WhileStep, name: str, places: BufferAssignment
     ) -> Sequence[Step] | None:
+        return None
+
+    def iterations(
+        self,
+        mapped: MappedLoop,
+        fragment: Fragment,
+        state: Sequence[Instruction],
+        constants: Sequence[Instruction],
+        threads: int,
+        name: str,
+    ) -> Step | None:
         return None

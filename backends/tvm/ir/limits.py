@@ -97,6 +97,8 @@ class Limits:
     """Bytes of a loop's state from which two buffers are used in turn, in place of a copy."""
     wide_sorts: int = 1 << 30
     """Bytes of a vector from which narrow keys are sorted faster as keys of 32 bits."""
+    runs_iterations: bool = False
+    """Whether each thread may run whole iterations of a loop, where these are independent."""
     device: str = "CPU"
     """Whose kernels of custom ops are used: the CPU's or the GPU's."""
     fourier_kernels: bool = False

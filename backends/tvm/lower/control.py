@@ -8,6 +8,7 @@ from typing import Protocol
 
 from tracejit.backends.tvm.analysis.induction import trip_count
 from tracejit.backends.tvm.analysis.kernel_stats import copy_stats as moved
+from tracejit.backends.tvm.analysis.mapped_loops import mapped_loop
 from tracejit.backends.tvm.buffers.assignment import BufferAssignment
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.stores import Store
@@ -26,7 +27,7 @@ from tracejit.backends.tvm.program.control_flow import (
 from tracejit.backends.tvm.program.thunks import Fragment, KernelStep, Owner, Scratch, Step
 from tracejit.backends.tvm.target.target import Target
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.constants import parameter
+from tracejit.ops.constants import constant, parameter
 from tracejit.ops.element_types import convert_element_type
 from tracejit.ops.elementwise import select
 from tracejit.ops.layout import full_like
@@ -42,6 +43,7 @@ class Lowering(Protocol):
         *,
         prefix: str,
         replaced: Mapping[Instruction, int],
+        target: Target,
     ) -> Fragment: ...
 
 
@@ -64,6 +66,9 @@ class ControlSteps:
         self, instruction: Instruction, results: Sequence[Instruction], name: str
     ) -> Sequence[Step]:
         """The steps of a While whose state is ``results``."""
+        mapped = self._mapped(instruction, results, name)
+        if mapped is not None:
+            return mapped
         (init,) = instruction.operands
         test = flattened_graph(instruction.attributes["condition"])
         condition, _ = self._nested(test, f"{name}_condition_", {})
@@ -74,20 +79,13 @@ class ControlSteps:
             results[n] if k in body.in_place else Scratch(results[n].array_shape.nbytes)
             for k, n in enumerate(changed)
         ]
-        starts = zip(arrays_of(init), results, strict=True)
         moved = sum(r.nbytes for r in fresh if isinstance(r, Scratch))
         in_turn = (
             moved >= self._target.limits.swapped_state
             and not instruction.attributes["condition"].has_effect
         )
         loop = WhileStep(
-            start=[
-                self._kernels.copy(source, target, f"{name}_start{n}")
-                for n, (source, target) in enumerate(starts)
-                if source.array_shape.size
-                and source.op is not UNDEFINED
-                and not self._places.shares_buffer(source, target)
-            ],
+            start=self._starts(arrays_of(init), results, range(len(results)), name),
             condition=condition,
             body=body,
             state=results,
@@ -105,6 +103,47 @@ class ControlSteps:
         )
         whole = self._target.schedules.whole_loop(loop, name, self._places)
         return [loop] if whole is None else whole
+
+    def _mapped(
+        self, instruction: Instruction, results: Sequence[Instruction], name: str
+    ) -> Sequence[Step] | None:
+        """The steps of a While whose iterations are independent, if the target has such ones."""
+        limits = self._target.limits
+        mapped = mapped_loop(instruction, limits)
+        if mapped is None:
+            return None
+        alone = replace(self._target, limits=replace(limits, threads=1))
+        block = self._lower_nested(mapped.graph, prefix=f"{name}_", replaced={}, target=alone)
+        known = self._places.constants
+        step = self._target.schedules.iterations(
+            mapped, block, results, known, limits.threads, name
+        )
+        if step is None:
+            return None
+        counter = mapped.counter
+        init = [*arrays_of(instruction.operands[0])]
+        kind = init[counter.number].array_shape.element_type
+        init[counter.number] = constant(counter.at(counter.count), kind)
+        others = [n for n in range(len(results)) if n not in mapped.made]
+        if not self._kernels.has_memory(results[counter.number]):  # nobody uses it
+            others.remove(counter.number)
+        return [*self._starts(init, results, others, name), step]
+
+    def _starts(
+        self,
+        init: Sequence[Instruction],
+        results: Sequence[Instruction],
+        numbers: Sequence[int],
+        name: str,
+    ) -> list[KernelStep]:
+        """The copies of initial arrays to the state, of those that do not share its memory."""
+        return [
+            self._kernels.copy(init[n], results[n], f"{name}_start{n}")
+            for n in numbers
+            if init[n].array_shape.size
+            and init[n].op is not UNDEFINED
+            and not self._places.shares_buffer(init[n], results[n])
+        ]
 
     def conditional(
         self, instruction: Instruction, results: Sequence[Instruction], name: str
@@ -189,7 +228,8 @@ class ControlSteps:
         made = [k for k in range(len(outputs)) if k not in kept]
         wanted = replace(graph, outputs=[outputs[k] for k in made])
         replaced = {parameters[n]: made.index(k) for n, k in places.items() if k not in kept}
-        return self._lower_nested(wanted, prefix=prefix, replaced=replaced), made
+        fragment = self._lower_nested(wanted, prefix=prefix, replaced=replaced, target=self._target)
+        return fragment, made
 
     def _ping_pong(self, name: str) -> PingPong:
         """A kernel that converts a pred to a branch number: 0 for true, 1 for false."""

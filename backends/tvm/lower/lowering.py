@@ -86,7 +86,7 @@ def lower_fragment(
         parameters, outputs, kernels, leaves, plan.memory, constants, replaced or {}, shared
     )
     writer = KernelSteps(plan, places, target, decisions, may_become_one=bool(prefix))
-    nested = partial(lower_fragment, target=target, decisions=decisions, constants=constants)
+    nested = partial(lower_fragment, decisions=decisions, constants=constants)
     control = ControlSteps(writer, places, target, nested)
     return _Lowering(kernels, leaves, places, writer, control, prefix).fragment()
 

@@ -6,8 +6,10 @@ with_optimized_computations(graph, context, optimized)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+from tracejit.backends.tvm.analysis.mapped_loops import mapped_loop
 from tracejit.backends.tvm.fusion.kernel import is_given
 from tracejit.backends.tvm.ir.graph import FlatComputation, Graph, flattened_graph, with_graph
 from tracejit.backends.tvm.ir.reshapes import base_buffer
@@ -68,6 +70,9 @@ def _computations(
         if instruction.op is CONDITIONAL:
             graph = with_one_of_each(graph, list(map(base_buffer, arrays_of(operands[1 + number]))))
         inside = context.inside(f"{name}.{computation.name}")
+        if instruction.op is WHILE and mapped_loop(instruction, context.limits) is not None:
+            # A thread runs whole iterations.
+            inside = replace(inside, limits=replace(context.limits, threads=1))
         made.append(with_graph(computation, _optimized_but_kept(graph, inside, optimized)))
     return made
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
+from tracejit.backends.tvm.analysis.mapped_loops import MappedLoop
 from tracejit.backends.tvm.buffers.assignment import BufferAssignment
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import Results, RootRule
@@ -16,13 +17,13 @@ from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.backends.tvm.ir.tir import Stmt
 from tracejit.backends.tvm.plain.functions import NAMES
 from tracejit.backends.tvm.program.control_flow import WhileStep
-from tracejit.backends.tvm.program.thunks import Step
+from tracejit.backends.tvm.program.thunks import Fragment, Step
 from tracejit.backends.tvm.target.libraries import NoLibraries
 from tracejit.backends.tvm.target.mathematics import Mathematics
 from tracejit.backends.tvm.target.memory_spaces import HostMemory
 from tracejit.backends.tvm.target.target import Target
 from tracejit.errors import CompilationError
-from tracejit.graph import Op
+from tracejit.graph import Instruction, Op
 
 
 class ScalarLoops:
@@ -42,6 +43,17 @@ class ScalarLoops:
     def whole_loop(
         self, loop: WhileStep, name: str, places: BufferAssignment
     ) -> Sequence[Step] | None:
+        return None
+
+    def iterations(
+        self,
+        mapped: MappedLoop,
+        fragment: Fragment,
+        state: Sequence[Instruction],
+        constants: Sequence[Instruction],
+        threads: int,
+        name: str,
+    ) -> Step | None:
         return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from tracejit.backends.tvm.analysis.mapped_loops import MappedLoop
 from tracejit.backends.tvm.buffers.assignment import BufferAssignment
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import Results, RootRule
@@ -12,8 +13,8 @@ from tracejit.backends.tvm.codegen.stores import Store
 from tracejit.backends.tvm.fusion.row_fusion import RowKernel
 from tracejit.backends.tvm.ir.tir import Stmt
 from tracejit.backends.tvm.program.control_flow import WhileStep
-from tracejit.backends.tvm.program.thunks import Step
-from tracejit.graph import Op
+from tracejit.backends.tvm.program.thunks import Fragment, Step
+from tracejit.graph import Instruction, Op
 
 
 class Schedules(Protocol):
@@ -34,3 +35,16 @@ class Schedules(Protocol):
         self, loop: WhileStep, name: str, places: BufferAssignment
     ) -> Sequence[Step] | None:
         """The steps that run a loop without the host, if the target has such ones for it."""
+
+    def iterations(
+        self,
+        mapped: MappedLoop,
+        fragment: Fragment,
+        state: Sequence[Instruction],
+        constants: Sequence[Instruction],
+        threads: int,
+        name: str,
+    ) -> Step | None:
+        """The step whose ``threads`` each run whole iterations, ``fragment`` being one; asked if
+        limits say runs_iterations.
+        """

@@ -6,11 +6,13 @@ loop.
 
 A value that is equal in all lanes stays a scalar until it meets a vector. Addresses are computed
 in 64 bits, and never overflow; elements wrap. Functions of vector mathematics are expanded inline.
-Common subexpressions within a block are computed once.
+Common subexpressions within a block are computed once. Loop-invariant parts of addresses are
+computed before the loop: sums are reassociated for that, the terms of outer loops first.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,6 +71,14 @@ _PURE = frozenset(
     "fsub fmul fdiv fneg".split()
 )
 
+_OF_ADDRESSES = frozenset("add sub mul and shl ashr icmp select getelementptr".split())
+# Displacements, which cost no instruction where they are used, but a register elsewhere.
+_DISPLACED = re.compile(r"getelementptr \w+, ptr %[\w.]+, i64 -?\d+$")
+_NAMES = re.compile(r"%[\w.]+")
+_EVERYWHERE = 1 << 30
+"""The depth of values that are not hoisted."""
+_MOST_TERMS = 8
+
 Held = tuple[Operand, int]
 """A value and its number of lanes; 0 lanes for a Python number, which fits any vector."""
 
@@ -95,10 +105,15 @@ class Expressions(Procedure):
         self._conditions: dict[str, Value] = {}
         self._loads: dict[tuple[str, int, str], Value] = {}
         self._offsets: dict[str, tuple[str, int]] = {}
+        self._terms: dict[str, list[str]] = {}
+        self._depths: dict[str, int] = {}
+        # For each loop around the current instruction, the invariant ones before it.
+        self._before: list[dict[str, str]] = []
         super().__init__(head.name, [], [], lanes=1)
         self._parameters = [*head.parameters]
         self._pointers = dict(head.pointers)
         self._integers = dict(head.integers)
+        self._depths |= dict.fromkeys([*self._pointers.values(), *self._integers.values()], 0)
         self._is_register = registers
         self.registers = Registers(self)
         self._lane: int | None = None
@@ -111,10 +126,61 @@ class Expressions(Procedure):
 
     def _made(self, instruction: str) -> str:
         if instruction.partition(" ")[0] not in _PURE:
-            return super()._made(instruction)
+            name = super()._made(instruction)
+            self._depths[name] = len(self._before)
+            return name
+        depth = self._depth_of(instruction)
+        if depth < len(self._before):
+            return self._hoisted(instruction, depth)
         if instruction not in self._known:
-            self._known[instruction] = super()._made(instruction)
+            self._known[instruction] = name = super()._made(instruction)
+            self._depths[name] = len(self._before)
         return self._known[instruction]
+
+    # Loop-invariant code motion
+
+    def loop(self, count: str, body: Callable[[str], None]) -> None:
+        (place,) = self.reserve(1)
+        depth = len(self._before)
+        self._before.append({})
+
+        def inside(index: str) -> None:
+            self._depths[index] = depth + 1
+            body(index)
+
+        super().loop(count, inside)
+        invariant = self._before.pop()
+        self._lines[place] = "\n".join(f"  {name} = {text}" for text, name in invariant.items())
+
+    def _depth_of(self, instruction: str) -> int:
+        """How many loops are around an instruction that computes an address, at the least."""
+        is_vector = " x " in instruction
+        if is_vector or instruction.partition(" ")[0] not in _OF_ADDRESSES:
+            return _EVERYWHERE
+        if " i64 " not in instruction or _DISPLACED.match(instruction):
+            return _EVERYWHERE
+        return max((self._depth(name) for name in _NAMES.findall(instruction)), default=0)
+
+    def _depth(self, name: str) -> int:
+        return self._depths.get(name, _EVERYWHERE)
+
+    def _hoisted(self, instruction: str, depth: int) -> str:
+        """The instruction before the outermost loop in which it is invariant."""
+        before = self._before[depth]
+        if instruction not in before:
+            (name,) = self.fresh("%n")
+            before[instruction] = name
+            self._depths[name] = depth
+        return before[instruction]
+
+    def _sum_of(self, terms: Sequence[str]) -> str:
+        """A sum, the terms of outer loops first."""
+        ordered = sorted(terms, key=self._depth)
+        total = ordered[0]
+        for number, term in enumerate(ordered[1:], 2):
+            total = super().sum(total, term)
+            self._terms[total] = ordered[:number]
+        return total
 
     def start(self, label: str) -> None:
         super().start(label)
@@ -125,7 +191,13 @@ class Expressions(Procedure):
 
     def sum(self, a: str, b: str) -> str:
         (base, offset), (other, more) = self._parted(a), self._parted(b)
-        return self._displaced(super().sum(base, other), offset + more)
+        terms = [t for t in (*self._terms_of(base), *self._terms_of(other)) if t != "0"]
+        if len(terms) > _MOST_TERMS:
+            return self._displaced(super().sum(base, other), offset + more)
+        return self._displaced(self._sum_of(terms) if terms else "0", offset + more)
+
+    def _terms_of(self, number: str) -> Sequence[str]:
+        return self._terms.get(number, (number,))
 
     def difference(self, a: str, b: str) -> str:
         (base, offset), (other, more) = self._parted(a), self._parted(b)
@@ -135,9 +207,13 @@ class Expressions(Procedure):
         if a[0] != "%":
             a, b = b, a
         base, offset = self._parted(a)
-        if b[0] == "%" or not offset:
+        if b[0] == "%":
             return super().product(a, b)
-        return self._displaced(super().product(base, b), offset * int(b))
+        terms = self._terms_of(base)
+        if len({self._depth(term) for term in terms}) == 1:
+            terms = [base]
+        made = self._sum_of([super(Expressions, self).product(term, b) for term in terms])
+        return self._displaced(made, offset * int(b))
 
     def _parted(self, number: str) -> tuple[str, int]:
         """A number as a sum of another one, which is the same for its neighbours, and a literal."""
@@ -280,7 +356,10 @@ class Expressions(Procedure):
         element = kind_named(memory.dtype).llvm
         base, offset = self._parted(index)
         if base != "0":
-            pointer = self._made(f"getelementptr {element}, ptr {pointer}, i64 {base}")
+            *outer, inner = sorted(self._terms_of(base), key=self._depth)
+            parts = [self._sum_of(outer), inner] if outer else [inner]
+            for part in parts:
+                pointer = self._made(f"getelementptr {element}, ptr {pointer}, i64 {part}")
         if not offset:
             return pointer
         return self._made(f"getelementptr {element}, ptr {pointer}, i64 {offset}")

@@ -192,6 +192,7 @@ class _Body(Expressions):
         (room,) = self.fresh("%room")
         self._rooms.append(f"  {room} = alloca [{nbytes(memory)} x i8], align {_LINE}")
         self._pointers[hash(memory)] = room
+        self._depths[room] = 0
         self._shared.rooms.add(hash(memory))
 
     def _import(self, text: str) -> None:

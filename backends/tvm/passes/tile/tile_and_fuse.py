@@ -120,7 +120,8 @@ def _blocks(last: Instruction, between: set[Instruction], limits: Limits) -> _Bl
         if nodes is None:
             continue
         again = {i for (i, along), below in nodes.items() if along is None and below is None}
-        least = max(limits.tile_bytes, sum(i.array_shape.nbytes for i in again))
+        near = limits.l2 if limits.runs_iterations else limits.tile_bytes
+        least = max(near, sum(i.array_shape.nbytes for i in again))
         length = math.ceil(size * least / largest)
         if 2 * length <= size:
             return _Blocks(last, axis, length, nodes)
