@@ -5,8 +5,9 @@
     for i in range(8): out[i] = softmax(q[i] @ k[i].T) @ v[i]   # block: softmax(q @ k.T) @ v
 
 The blocks of a result follow each other in memory and fill it, so that the iterations may run in
-any order, on several threads. An array of which an iteration reads only the block of its own number
-is passed as that block. Every other array is passed whole.
+any order, on several threads. If the last block ends with the array and overlaps the one before,
+one thread has to run them. An array of which an iteration reads only the block of its own number is
+passed as that block. Every other array is passed whole.
 """
 
 from __future__ import annotations
@@ -53,6 +54,13 @@ class MappedLoop:
     def count(self) -> int:
         return self.counter.count
 
+    @property
+    def is_even(self) -> bool:
+        """Whether no two iterations write to one element."""
+        wholes = [self.graph.parameters[number].array_shape.size for number in self.made]
+        blocks = [output.array_shape.size for output in self.graph.outputs]
+        return all(w == self.count * b for w, b in zip(wholes, blocks, strict=True))
+
 
 def mapped_loop(loop: Instruction, limits: Limits) -> MappedLoop | None:
     """A While as a map; None if its iterations may depend on each other, or if the threads of
@@ -68,7 +76,9 @@ def mapped_loop(loop: Instruction, limits: Limits) -> MappedLoop | None:
     if shapes != [each.shape for each in body.parameters] or body.effects:
         return None
     found = _mapped(body, counter)
-    return found if found is not None and _work(found.graph) >= limits.parallel_work else None
+    if found is None or _work(found.graph) < limits.parallel_work:
+        return None
+    return found if found.is_even or limits.threads == 1 else None
 
 
 def _mapped(body: Graph, counter: Counter) -> MappedLoop | None:
@@ -109,17 +119,20 @@ def _follow(
     given: Instruction,
     counter: Counter,
 ) -> bool:
-    """Whether the blocks of all iterations, in order, are the array from begin to end."""
+    """Whether the blocks of all iterations, in order, are the array from begin to end; the last
+    one may overlap the one before.
+    """
     sizes, lengths = array.array_shape.dimensions, block.array_shape.dimensions
     axes = [axis for axis, size in enumerate(sizes) if size != lengths[axis]]
     if len(axes) != 1 or not array.array_shape.size:
         return False
     (axis,) = axes
     length = lengths[axis]
-    if math.prod(sizes[:axis]) != 1 or sizes[axis] != counter.count * length:
+    last = sizes[axis] - length
+    if math.prod(sizes[:axis]) != 1 or counter.count != -(-sizes[axis] // length):
         return False
     found = _values(starts[axis], given, counter)
-    return found == [number * length for number in range(counter.count)]
+    return found == [min(number * length, last) for number in range(counter.count)]
 
 
 def _values(start: Instruction, given: Instruction, counter: Counter) -> list[int] | None:

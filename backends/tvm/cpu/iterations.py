@@ -38,6 +38,7 @@ from tracejit.backends.tvm.ir.tir import (
     Stmt,
     buffer,
     const,
+    i32,
     itemsize,
     loop,
     nbytes,
@@ -234,10 +235,16 @@ class _Iterations:
         if argument.offset or len(shape) != 1:
             raise _UnsuitableError
         owner, is_block = self._owner(argument)
-        held = self._buffer(owner, [owner.array_shape.nbytes // itemsize(own)], kind)
+        (size,), whole = shape, owner.array_shape.nbytes // itemsize(own)
+        held = self._buffer(owner, [whole], kind)
         if is_written:
             self._written.add(owner)
-        return held, partial(_moved_by, i * shape[0]) if is_block else _same
+        if not is_block:
+            return held, _same
+        first = i * size
+        if self._mapped.count * size != whole:
+            first = tirx.min(first, i32(whole - size))
+        return held, partial(_moved_by, first)
 
     def _owner(self, argument: Argument) -> tuple[Instruction, bool]:
         """The array that an argument is in, and whether it is one block of it."""
@@ -252,7 +259,9 @@ class _Iterations:
         ], number >= whole
 
     def _buffer(self, owner: Owner, shape: list[int], kind: str) -> Buffer:
-        held = self._held.setdefault(owner, buffer("held", shape, kind))
+        if owner not in self._held:
+            self._held[owner] = buffer("held", shape, kind)
+        held = self._held[owner]
         is_same = str(held.dtype) == kind and [int(extent) for extent in held.shape] == shape
         if not is_same or math.prod(shape) >= MOST_ITEMS:
             raise _UnsuitableError

@@ -12,7 +12,6 @@ computed before the loop: sums are reassociated for that, the terms of outer loo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,13 +70,8 @@ _PURE = frozenset(
     "fsub fmul fdiv fneg".split()
 )
 
-_OF_ADDRESSES = frozenset("add sub mul and shl ashr icmp select getelementptr".split())
-# Displacements, which cost no instruction where they are used, but a register elsewhere.
-_DISPLACED = re.compile(r"getelementptr \w+, ptr %[\w.]+, i64 -?\d+$")
-_NAMES = re.compile(r"%[\w.]+")
 _EVERYWHERE = 1 << 30
 """The depth of values that are not hoisted."""
-_MOST_TERMS = 8
 
 Held = tuple[Operand, int]
 """A value and its number of lanes; 0 lanes for a Python number, which fits any vector."""
@@ -127,15 +121,12 @@ class Expressions(Procedure):
     def _made(self, instruction: str) -> str:
         if instruction.partition(" ")[0] not in _PURE:
             name = super()._made(instruction)
-            self._depths[name] = len(self._before)
-            return name
-        depth = self._depth_of(instruction)
-        if depth < len(self._before):
-            return self._hoisted(instruction, depth)
-        if instruction not in self._known:
+        elif instruction in self._known:
+            return self._known[instruction]
+        else:
             self._known[instruction] = name = super()._made(instruction)
-            self._depths[name] = len(self._before)
-        return self._known[instruction]
+        self._depths[name] = len(self._before)
+        return name
 
     # Loop-invariant code motion
 
@@ -145,27 +136,25 @@ class Expressions(Procedure):
         self._before.append({})
 
         def inside(index: str) -> None:
-            self._depths[index] = depth + 1
+            if index[0] == "%":
+                self._depths[index] = depth + 1
             body(index)
 
         super().loop(count, inside)
         invariant = self._before.pop()
         self._lines[place] = "\n".join(f"  {name} = {text}" for text, name in invariant.items())
 
-    def _depth_of(self, instruction: str) -> int:
-        """How many loops are around an instruction that computes an address, at the least."""
-        is_vector = " x " in instruction
-        if is_vector or instruction.partition(" ")[0] not in _OF_ADDRESSES:
-            return _EVERYWHERE
-        if " i64 " not in instruction or _DISPLACED.match(instruction):
-            return _EVERYWHERE
-        return max((self._depth(name) for name in _NAMES.findall(instruction)), default=0)
+    def _depth(self, operand: str) -> int:
+        """How many loops are around a value."""
+        return self._depths.get(operand, _EVERYWHERE if operand[0] == "%" else 0)
 
-    def _depth(self, name: str) -> int:
-        return self._depths.get(name, _EVERYWHERE)
-
-    def _hoisted(self, instruction: str, depth: int) -> str:
-        """The instruction before the outermost loop in which it is invariant."""
+    def _outside(self, instruction: str, *operands: str) -> str:
+        """An instruction without side effects, before the outermost loop in which its operands are
+        known.
+        """
+        depth = max(map(self._depth, operands))
+        if depth >= len(self._before):
+            return self._made(instruction)
         before = self._before[depth]
         if instruction not in before:
             (name,) = self.fresh("%n")
@@ -174,13 +163,24 @@ class Expressions(Procedure):
         return before[instruction]
 
     def _sum_of(self, terms: Sequence[str]) -> str:
-        """A sum, the terms of outer loops first."""
+        """A sum of values, those of outer loops first."""
         ordered = sorted(terms, key=self._depth)
         total = ordered[0]
         for number, term in enumerate(ordered[1:], 2):
-            total = super().sum(total, term)
+            total = self._outside(f"add nsw i64 {total}, {term}", total, term)
             self._terms[total] = ordered[:number]
         return total
+
+    def _times(self, value: str, factor: str) -> str:
+        if factor == "1":
+            return value
+        return self._outside(f"mul nsw i64 {value}, {factor}", value)
+
+    def holds(self, how: str, a: str, b: str) -> str:
+        return self._outside(f"icmp {how} i64 {a}, {b}", a, b)
+
+    def chosen(self, condition: str, kind: str, a: str, b: str) -> str:
+        return self._outside(f"select i1 {condition}, {kind} {a}, {kind} {b}", condition, a, b)
 
     def start(self, label: str) -> None:
         super().start(label)
@@ -191,13 +191,10 @@ class Expressions(Procedure):
 
     def sum(self, a: str, b: str) -> str:
         (base, offset), (other, more) = self._parted(a), self._parted(b)
-        terms = [t for t in (*self._terms_of(base), *self._terms_of(other)) if t != "0"]
-        if len(terms) > _MOST_TERMS:
-            return self._displaced(super().sum(base, other), offset + more)
-        return self._displaced(self._sum_of(terms) if terms else "0", offset + more)
-
-    def _terms_of(self, number: str) -> Sequence[str]:
-        return self._terms.get(number, (number,))
+        if other == "0" or base == "0":
+            return self._displaced(base if other == "0" else other, offset + more)
+        terms = [*self._terms.get(base, (base,)), *self._terms.get(other, (other,))]
+        return self._displaced(self._sum_of(terms), offset + more)
 
     def difference(self, a: str, b: str) -> str:
         (base, offset), (other, more) = self._parted(a), self._parted(b)
@@ -207,13 +204,10 @@ class Expressions(Procedure):
         if a[0] != "%":
             a, b = b, a
         base, offset = self._parted(a)
-        if b[0] == "%":
+        if b[0] == "%" or base == "0" or b == "0":
             return super().product(a, b)
-        terms = self._terms_of(base)
-        if len({self._depth(term) for term in terms}) == 1:
-            terms = [base]
-        made = self._sum_of([super(Expressions, self).product(term, b) for term in terms])
-        return self._displaced(made, offset * int(b))
+        terms = [self._times(term, b) for term in self._terms.get(base, (base,))]
+        return self._displaced(self._sum_of(terms), offset * int(b))
 
     def _parted(self, number: str) -> tuple[str, int]:
         """A number as a sum of another one, which is the same for its neighbours, and a literal."""
@@ -356,10 +350,10 @@ class Expressions(Procedure):
         element = kind_named(memory.dtype).llvm
         base, offset = self._parted(index)
         if base != "0":
-            *outer, inner = sorted(self._terms_of(base), key=self._depth)
-            parts = [self._sum_of(outer), inner] if outer else [inner]
-            for part in parts:
-                pointer = self._made(f"getelementptr {element}, ptr {pointer}, i64 {part}")
+            *outer, inner = self._terms.get(base, (base,))
+            for part in [self._sum_of(outer), inner] if outer else [inner]:
+                moved = f"getelementptr {element}, ptr {pointer}, i64 {part}"
+                pointer = self._outside(moved, pointer, part)
         if not offset:
             return pointer
         return self._made(f"getelementptr {element}, ptr {pointer}, i64 {offset}")

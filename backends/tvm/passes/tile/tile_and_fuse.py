@@ -124,8 +124,14 @@ def _blocks(last: Instruction, between: set[Instruction], limits: Limits) -> _Bl
         least = max(near, sum(i.array_shape.nbytes for i in again))
         length = math.ceil(size * least / largest)
         if 2 * length <= size:
-            return _Blocks(last, axis, length, nodes)
+            return _Blocks(last, axis, _even(size, length), nodes)
     return None
+
+
+def _even(size: int, most: int) -> int:
+    """The greatest divisor of ``size`` from half of ``most`` to ``most``, else ``most``."""
+    lengths = range(most, (most + 1) // 2 - 1, -1)
+    return next((length for length in lengths if size % length == 0), most)
 
 
 def _nodes(last: Instruction, axis: int, between: set[Instruction], cost: int) -> Nodes | None:
