@@ -253,7 +253,7 @@ def test_invariant_parts_of_addresses_are_computed_before_a_loop() -> None:
     assert inner.count("mul nsw") == 1  # 2 k
     calls = [Call("k", [Argument.input(0), Argument.output(0)])]
     values = np.arange(4 * 5 * 64, dtype=np.float32).reshape(4, 5, 64)
-    given, wanted = [spec("float32", *x.shape)], np.zeros(4 * 5 * 64, np.float32)
+    given, wanted = [spec("float32", 4, 5, 64)], np.zeros(4 * 5 * 64, np.float32)
     wanted.reshape(20, 64)[:, :62:2] = values.reshape(20, 64)[:, :31]
     wanted.reshape(20, 64)[:, 62] = values.reshape(20, 64)[:, 63]
     (result,) = executable(Program([made], calls, given, [spec("float32", 4 * 5 * 64)]))([values])
