@@ -155,6 +155,11 @@ def test_bincount_of_unknown_numbers() -> None:
     np.testing.assert_array_equal(checked(x), [1, 1, 0, 2])
     with pytest.raises(DynamicIndexError, match="index 4 is out of bounds"):
         checked(x + 1)
+    with pytest.raises(DynamicIndexError, match="index 4 is out of bounds"):
+        checked(x - 1)
+    np.testing.assert_array_equal(
+        tj.jit(lambda x: np.bincount(x, minlength=4))(x - 1), [1, 0, 2, 0]
+    )
     with pytest.raises(ConcretizationError, match="pass minlength="):
         tj.jit(np.bincount)(x)
 

@@ -27,7 +27,8 @@ def counted(
     raises under ``check=True``.
     """
     inside = (places >= 0) & (places < length)
-    target = places if are_inside else np.where(inside, places, length)
+    # A negative place must not count from the end.
+    target = np.where(places < 0 if are_inside else ~inside, length, places)
     dtype = np.dtype(np.int64) if weights is None else weights.dtype
     made = listed(np.zeros(length + (not are_inside), dtype)).copy()
     np.add.at(made, target, np.ones(places.shape, dtype) if weights is None else weights)

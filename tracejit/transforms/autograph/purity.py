@@ -80,7 +80,25 @@ def writes_to_its_own(node: ast.FunctionDef | ast.Lambda) -> bool:
             return False
         if _is_written(inner) and _written_name(inner) not in own:
             return False
+        if isinstance(inner, ast.Expr) and _changed_name(inner.value) not in {*own, None}:
+            return False
     return True
+
+
+_CHANGING = frozenset(
+    "append appendleft clear discard extend insert pop popleft remove setdefault update "
+    "write".split()
+)
+"""The methods of containers and files that change them."""
+
+
+def _changed_name(node: ast.expr) -> str | None:
+    """The variable that a statement such as ``log.append(x)`` changes; None for other calls."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        return None
+    method = node.func.attr
+    is_changing = method in _CHANGING or (method == "add" and len(node.args) == 1)
+    return (_written_name(node.func.value) or "") if is_changing else None
 
 
 def _is_written(node: ast.AST) -> bool:

@@ -6,17 +6,20 @@ many as it has steps, each at the price of a Python call, and all of them would 
 
 from __future__ import annotations
 
+import ast
 import contextvars
+import functools
+import linecache
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from tracejit.errors import ArgumentError, UnsupportedError
+from tracejit.errors import ArgumentError, ConcretizationError, UnsupportedError
 from tracejit.graph import Module
 from tracejit.loading import load
-from tracejit.sources import is_internal, warn
+from tracejit.sources import Source, is_internal, warn
 from tracejit.trace.context import Limit, LongTraceError
 from tracejit.transforms.jit.staging import Staged
 from tracejit.traversal import called_computations, instructions
@@ -85,7 +88,8 @@ def staged(
 
     It is given the function and a limit, at which it raises `LongTraceError`: not for a function
     that writes to what is not its own, which recording again would do twice. Where there seem to be
-    no loops it goes on, and looks again when the trace is twice as long.
+    no loops it goes on, and looks again when the trace is twice as long. A ``while`` whose test is
+    unknown is recorded as in a long trace.
     """
     others: list[Function] = []
     asked: list[bool] = []
@@ -117,6 +121,12 @@ def staged(
 
     try:
         return record(function, Limit(LONGEST, more))
+    except ConcretizationError as error:
+        other = rewritten() if is_test_of_while(error.source) else None
+        if other is None or not load("tracejit.transforms.autograph").keeps_to_itself(function):
+            raise
+        with _recorded_again(LEAST_OF_NESTS[0], is_asked=False):
+            return record(other, None)
     except LongTraceError:
         statements = load("tracejit.transforms.autograph")
 
@@ -143,6 +153,25 @@ def staged(
         # The first was ended, or is long.
         made = shorter or made or again(few)[0]
     return record(function, None) if made is None else made
+
+
+def is_test_of_while(source: Source | None) -> bool:
+    """Whether a line is in the test of a ``while``."""
+    if source is None:
+        return False
+    tests = _tests_of_while("".join(linecache.getlines(source.file)))
+    return any(first <= source.line <= last for first, last in tests)
+
+
+@functools.lru_cache(maxsize=16)
+def _tests_of_while(text: str) -> list[tuple[int, int]]:
+    """The first and the last line of the test of each ``while``."""
+    try:
+        module = ast.parse(text)
+    except SyntaxError:
+        return []
+    tests = [node.test for node in ast.walk(module) if isinstance(node, ast.While)]
+    return [(test.lineno, test.end_lineno or test.lineno) for test in tests]
 
 
 def _of_short_ones(found: Counting) -> Limit:
