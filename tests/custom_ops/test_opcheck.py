@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tracejit.custom_ops import (
+    InferenceContext,
     Op,
     batching,
     gradient,
@@ -70,3 +72,41 @@ def test_results_that_change() -> None:
 
     with pytest.raises(OpCheckError, match="Drifting fails repeated: array 0"):
         opcheck(op, X)
+
+
+def test_outputs_have_memory_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    op = register_op("Kept").input("x: double").output("y: double").output("z: double")
+
+    def shapes(c: InferenceContext) -> None:
+        for number in range(2):
+            c.set_output(number, c.input(0))
+
+    op.set_shape_fn(shapes)
+    memory = np.zeros(3)
+
+    @kernel(op)
+    def kept(x: Any) -> Any:
+        np.copyto(memory, x)
+        return memory, memory
+
+    same = register_op("Same").input("x: double").output("y: double").set_shape_fn(unchanged_shape)
+    kernel(same)(lambda x: x)
+    for each in (op, same):  # what kernels return is copied
+        assert opcheck(each, X)["aliasing"] == "passed"
+    monkeypatch.setattr(np, "shares_memory", lambda a, b: True)
+    with pytest.raises(OpCheckError, match="Same fails aliasing: output 0 lies in the memory of i"):
+        opcheck(same, X)
+
+
+def test_kernels_that_write_to_what_compiled_code_lends_them() -> None:
+    op = register_op("Spoiling").input("x: double").output("y: double")
+    op.set_shape_fn(unchanged_shape)
+
+    @kernel(op, borrows_inputs=True)
+    def spoiling(x: Any) -> Any:
+        made = x * 2
+        ctypes.memset(x.ctypes.data, 0, x.nbytes)
+        return made
+
+    with pytest.raises(OpCheckError, match="aliasing: array 0 is"):
+        opcheck(op, X.copy())

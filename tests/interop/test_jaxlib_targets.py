@@ -108,7 +108,8 @@ def test_every_registered_target_has_its_meaning() -> None:
 def test_targets_that_are_made(target: str) -> None:
     text = EXAMPLES.get(target, CALL).replace("TARGET", f'"{target}"')
     module = tj.hlo.parse(f"HloModule m\n{text}")
-    given = [np.arange(p.shape.dimensions[0], dtype=np.float32) for p in module.entry.parameters]
+    sizes = [p.array_shape.dimensions[0] for p in module.entry.parameters]
+    given = [np.arange(size, dtype=np.float32) for size in sizes]
     if MADE[target] == REFUSED:
         named = target.replace("$", r"\$")
         with pytest.raises(UnsupportedError, match=f"custom_call: target '{named}' is "):

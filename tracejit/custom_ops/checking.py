@@ -30,6 +30,8 @@ def opcheck(op: Op, *args: Any, **attrs: Any) -> dict[str, str]:
 
     - ``shapes``: the shape function says what the kernels make.
     - ``repeated``: the same call has the same results, and its arguments are not written to.
+    - ``aliasing``: outputs have memory of their own, compiled code finds its arrays as they were
+      after the call, and arrays in any order in memory are taken.
     - ``kernels``: kernels of all forms agree.
     - ``jit``: compiled code agrees.
     - ``gradient``: the derivative agrees with differences, along a random direction.
@@ -40,8 +42,8 @@ def opcheck(op: Op, *args: Any, **attrs: Any) -> dict[str, str]:
     """
     check = _Check(op, args, attrs)
     tests = (
-        check.shapes, check.repeated, check.kernels, check.jit, check.gradient, check.vmap,
-        check.threads,
+        check.shapes, check.repeated, check.aliasing, check.kernels, check.jit, check.gradient,
+        check.vmap, check.threads,
     )  # fmt: skip
     found, failed = {}, []
     for test in tests:
@@ -82,6 +84,41 @@ class _Check:
         before = [np.array(leaf) for leaf in tree.leaves(self._args)]
         _compare(self._call(*self._args), self._wanted, exact=True)
         _compare(tree.leaves(self._args), before, exact=True)
+        return None
+
+    def aliasing(self) -> str | None:
+        if self._op.definition.stateful:
+            return "the op is stateful"
+        first, second = _leaves(self._call(*self._args)), _leaves(self._call(*self._args))
+        for number, made in enumerate(first):
+            others = {
+                **{f"input {n}": np.asarray(x) for n, x in enumerate(tree.leaves(self._args))},
+                **{f"output {n}": y for n, y in enumerate(first[:number])},
+                **{f"output {n} of another call": y for n, y in enumerate(second)},
+            }
+            for name, other in others.items():
+                if np.shares_memory(made, other):
+                    raise _Different(f"output {number} lies in the memory of {name}")
+        in_columns = tree.map(lambda x: np.asfortranarray(np.asarray(x)), self._args)
+        with_gaps = tree.map(_with_gaps, self._args)
+        for args in (in_columns, with_gaps):
+            _compare(self._call(*args), self._wanted)
+            _compare(jit(self._call)(*args), self._wanted)
+        leaves, structure = tree.flatten(self._args)
+
+        def twice(order: Any, *leaves: Any) -> Any:
+            """The call between two uses of arrays that the program has made."""
+            made = [np.take(x, order, axis=0) if np.ndim(x) else x for x in leaves]
+            before = [x[::-1] if np.ndim(x) else x for x in made]
+            return before, self._call(*tree.unflatten(structure, made)), made
+
+        sizes = {np.shape(x)[0] for x in leaves if np.ndim(x)}
+        if len(sizes) != 1:
+            return None
+        before, found, after = jit(twice)(np.arange(*sizes), *leaves)
+        _compare(found, self._wanted)
+        _compare(after, leaves, exact=True)
+        _compare([x[::-1] if x.ndim else x for x in _leaves(before)], leaves, exact=True)
         return None
 
     def kernels(self) -> str | None:
@@ -168,6 +205,12 @@ class _Check:
 
 class _Different(Exception):
     """Two ways to call an op disagree."""
+
+
+def _with_gaps(value: Any) -> np.ndarray:
+    """The same array, with other numbers between its elements in memory."""
+    array = np.asarray(value)
+    return np.repeat(array[..., None], 2, axis=-1)[..., 0]
 
 
 def _leaves(value: Any) -> list[np.ndarray]:

@@ -160,7 +160,7 @@ def _perturbed_of_any(*operands: np.ndarray, backend_config: str = "") -> Any:
     return _batched(_perturbed, (1, 1, 1, 2), letter)(*operands, backend_config=backend_config)
 
 
-def _solved(target: str, matrix: Sequence[Tracer], b: Any) -> Any:
+def _solved(target: str, matrix: Sequence[Any], b: Any) -> Any:
     """The result x of a call that solves a tridiagonal system."""
     operands = [each.instruction for each in (*matrix, b)]
     shapes = [each.shape for each in operands]
