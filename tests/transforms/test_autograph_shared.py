@@ -941,3 +941,66 @@ def test_a_name_bound_in_a_statement_is_written_to_in_one_inside(f: Callable[...
         ours, right = jitted(np.arange(6.0), n), f(np.arange(6.0), n)
         for one, other in zip(ours, right, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def _written_too(y: Any, n: int, of: Callable[[Any], Any]) -> Any:
+    y = y * 1
+    z = y + 1
+    for _ in range(n):
+        z += 1
+        y -= z
+        z = of(y)
+    return y, z
+
+
+def _read_too(y: Any, n: int, of: Callable[[Any], Any]) -> Any:
+    y = y * 1
+    z, total = y + 1, 0.0
+    for _ in range(n):
+        y -= 1
+        total += z.sum()
+        z = of(y)
+    return y, z, total
+
+
+def _read_in_a_branch(y: Any, n: int, of: Callable[[Any], Any]) -> Any:
+    y = y * 1
+    z = y + 1
+    for i in range(n):
+        y -= 1
+        if y[3] > i - 1:
+            z = of(y)
+        else:
+            z = z * 2
+    return y, z
+
+
+def _chosen(y: Any, n: int, of: Callable[[Any], Any]) -> Any:
+    y = y * 1
+    z = y + 1
+    for _ in range(n):
+        y -= 1
+        if y[3] > 0:
+            z = of(y)
+    return y, z
+
+
+@pytest.mark.parametrize("function", [_written_too, _read_too, _read_in_a_branch, _chosen])
+@pytest.mark.parametrize("n", [0, 1, 2, 4])
+def test_a_variable_that_a_step_binds_to_an_array_that_steps_write_to(
+    function: Callable[..., Any], n: int
+) -> None:
+    """From the second step on both names are one array."""
+
+    def copied(x: Any, n: Any) -> Any:
+        return function(x, n, lambda one: one.copy())
+
+    def bound(x: Any, n: Any) -> Any:
+        return function(x, n, lambda one: one)
+
+    x = np.arange(4.0)
+    jitted = tj.jit(copied, autograph=True)
+    for right, ours in zip(copied(x, n), jitted(x, n), strict=True):
+        np.testing.assert_array_equal(ours, right)
+    with pytest.raises(ConcretizationError, match="array from before the loop"):
+        tj.jit(bound, autograph=True)(x, n)

@@ -57,11 +57,13 @@ class Rotation:
         """
         self._ends = list(ends)
         aliases = self._aliases()
+        self._require_apart(statement, needed)
         for n, before in enumerate(self._before):
             if not self._is_written(n):
                 continue
             sources = [x for m in self._reach(n) for x in self._sources(m)[1]]
-            if not self._stays(n) and any(x.owner is not current_trace() for x in sources):
+            trace = current_trace()
+            if not self._stays(n) and any(x.owner is not trace or x.is_lent for x in sources):
                 name = self._names[n]
                 raise ConcretizationError(
                     f"{statement}: a step writes to {name} and binds it to an array from before "
@@ -76,6 +78,22 @@ class Rotation:
                 other = sum(pair) - n
                 if n in pair and self._starts[other] in needed:
                     self._refuse(statement, n, self._names[other])
+
+    def _require_apart(self, statement: str, needed: set[Instruction]) -> None:
+        """Raises `ConcretizationError` where a step writes to an array from before the loop and
+        reads, or may keep, a variable that it binds to that: they are one array from then on.
+        """
+        for n, name in enumerate(self._names):
+            # What the function returns is bound in the last step.
+            is_returned = name.startswith("autograph_")
+            if self._stays(n) or is_returned or self._starts[n] not in needed:
+                continue
+            lent = [x for m in self._reach(n) for x in self._sources(m)[1] if x.is_lent]
+            if any(x.version > self._begun for x in lent):
+                raise ConcretizationError(
+                    f"{statement}: a step writes to an array from before the loop, binds {name} to "
+                    f"it and uses the {name} of the step before; bind {name} to a copy of it"
+                )
 
     def _refuse(self, statement: str, number: int, other: str) -> None:
         name = self._names[number]
