@@ -9,9 +9,14 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tests.runtime.processes import python
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE, triangular_solve
+from tracejit.runtime import importing_tvm
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.traversal import in_order
+
+with importing_tvm():
+    from tracejit.backends.tvm.verification import program as verification
 
 TOLERANCE = {np.float32: 2e-5, np.float64: 1e-13}
 
@@ -282,3 +287,28 @@ def test_a_transposition_of_the_batch_is_no_transposed_factor() -> None:
         return np.linalg.solve(np.linalg.cholesky(a).transpose(1, 0, 3, 2), b)
 
     np.testing.assert_allclose(tj.jit(solve)(a, b), solve(a, b), rtol=1e-12)
+
+
+@pytest.mark.parametrize("processor", ["x86-64-v2", "x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_threads_that_share_a_system_stay_inside_of_it(
+    dtype: type, processor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks of columns belong to threads by turns; their number divides nothing here."""
+    monkeypatch.setenv(verification.VARIABLE, "all")
+    monkeypatch.setenv("TVM_NUM_THREADS", "3")
+    for size, columns in ((97, 5), (140, 70)):
+        shapes = [tj.ShapeDtypeStruct(shape, dtype) for shape in ((size, size), (size, columns))]
+        solve: Any = tj.jit(np.linalg.solve, target=f"cpu:{processor}")
+        solve.lower(*shapes).compile()
+
+
+def test_systems_shared_by_threads() -> None:
+    """The same numbers as one thread's, in a process of three threads."""
+    code = (
+        "import numpy as np, tracejit as tj;"
+        "rng = np.random.default_rng(0); a = rng.standard_normal((200, 200));"
+        "b = rng.standard_normal((200, 40)); x = tj.jit(np.linalg.solve)(a, b);"
+        "print(np.allclose(a @ x, b, atol=1e-9))"
+    )
+    assert python(code, TVM_NUM_THREADS="3") == "True"

@@ -41,6 +41,9 @@ _VECTORS = 2
 _FEW = 4
 """Rows that are solved for together: more would be a triangle of statements."""
 
+_NEAR = 96
+"""Rows whose coefficients stay in the first-level cache: whole register tiles, of any height."""
+
 _SQUARE = 16
 """Rows and columns that are copied at a time, so that either may be contiguous."""
 
@@ -64,9 +67,10 @@ class Blocks:
         self.columns = columns
         self.dtype = dtype
         self.workers = workers
+        self._parallel_work = machine.parallel_work
         self.lanes = machine.lanes(dtype)
         self.strip = _VECTORS * self.lanes
-        self.tile = 8 if machine.registers == 32 else 4
+        self.tile = 8 if machine.registers == 32 else 6
         self.blocks = ceil_div(size, BLOCK)
         self.begin = self.blocks * BLOCK
         self.width = self.begin + ceil_div(columns, self.strip) * self.strip
@@ -74,6 +78,7 @@ class Blocks:
         # Rows an even number of lines apart would conflict in the sets of the first-level cache.
         row = self.width + items if self.width // items % 2 == 0 else self.width
         self.memory: Buffer = buffer("matrix", (copies, self.begin, row), dtype)
+        self.near: Buffer = buffer("near", (copies, workers, _NEAR, BLOCK), dtype)
 
     def take(self, copy: Expr, part: str, matrix: Element, right: Element | None = None) -> Stmt:
         """Copy a matrix, or its "upper" or "lower" ``part``, and the right-hand sides.
@@ -116,7 +121,7 @@ class Blocks:
             return [cleared(row, 0, self.width), put(row, row, const(1.0, self.dtype))]
 
         return seq(
-            self.shared(ceil_div(n, _SQUARE), band),
+            self._copied(n + self.columns, band),
             as_written(self.begin - n, added),
         )
 
@@ -131,7 +136,7 @@ class Blocks:
             rows = tirx.min(i32(_SQUARE), n - i0)
             return self._rectangle((i0, rows), (i32(0), i32(columns)), transposed, put)
 
-        return self.shared(ceil_div(n, _SQUARE), band)
+        return self._copied(columns, band)
 
     def _rectangle(
         self,
@@ -167,26 +172,78 @@ class Blocks:
 
         return as_written(end - first, column) if transposed else as_written(height, row)
 
-    def shared(self, total: int, body: Callable[[Expr], Stmt | list[Stmt]]) -> Stmt:
-        """``body(number)`` of ``total`` pieces of work; each worker takes a contiguous range."""
+    def _copied(self, columns: int, body: Callable[[Expr], Stmt | list[Stmt]]) -> Stmt:
+        """``body(number)`` of bands of `_SQUARE` rows with ``columns`` columns to copy; each
+        worker takes a contiguous range.
+        """
+        workers = self.workers if self.size * columns >= self._parallel_work else 1
 
         def worker(w: Expr) -> Stmt:
-            first, count = share(w, total, self.workers)
+            first, count = share(w, ceil_div(self.size, _SQUARE), workers)
             return as_written(count, lambda i: body(first + i))
 
-        return on_workers(self.workers, worker)
+        return on_workers(workers, worker)
 
-    def strips(self, first: Expr, body: Callable[[Expr], Stmt]) -> Stmt:
-        """``body(column)`` of the strips from column ``first`` on, assigned to workers
-        round-robin.
+    def strips(
+        self,
+        first: Expr,
+        body: Callable[[Expr], Stmt],
+        below: Callable[[Expr, Expr, Expr, Element], Stmt] | None = None,
+        copy: Expr | int = 0,
+    ) -> Stmt:
+        """``body(column)`` of the strips from column ``first`` on, a multiple of `BLOCK`.
+
+        Workers own the blocks of columns by turns, whatever ``first`` is, so that no column moves
+        between caches. Then ``below(column, row, end, left)`` of some rows from row ``first`` on at
+        a time, for all strips. ``left(row, k)`` is number k of the block of columns before
+        ``first``: another thread wrote it, and each worker copies it, line after line.
         """
-        count = (self.width - first) // self.strip
+        start, total = first // BLOCK, ceil_div(self.width, BLOCK)
+        near, before = self.near, first - BLOCK
 
         def worker(w: Expr) -> Stmt:
-            mine = (count - w + (self.workers - 1)) // self.workers
-            return as_written(mine, lambda i: body(first + (w + i * self.workers) * self.strip))
+            mine = start + (w + self.workers - start % self.workers) % self.workers
+            groups = (total - mine + (self.workers - 1)) // self.workers
+
+            def each(body: Callable[[Expr], Stmt]) -> Stmt:
+                def group(g: Expr) -> Stmt:
+                    column = (mine + g * self.workers) * BLOCK
+                    strips = tirx.min(i32(BLOCK), self.width - column) // self.strip
+                    return as_written(strips, lambda s: body(column + s * self.strip))
+
+                return as_written(groups, group)
+
+            def rows(n: Expr) -> Stmt:
+                assert below is not None
+                row = first + n * _NEAR
+                end = tirx.min(row + _NEAR, i32(self.begin))
+
+                def put(r: Expr) -> Stmt:
+                    def put_one(v: Expr) -> Stmt:
+                        value = self.memory[copy, row + r, before + v]
+                        return store(near, [copy, w, r, v], value)
+
+                    return vector(BLOCK, put_one)
+
+                def left(r: Expr, k: Expr) -> Expr:
+                    return near[copy, w, r - row, k]
+
+                return seq(
+                    as_written(end - row, put),
+                    each(lambda column: below(column, row, end, left)),
+                )
+
+            if below is None:
+                return each(body)
+            return seq(each(body), as_written((self.begin - first + (_NEAR - 1)) // _NEAR, rows))
 
         return on_workers(self.workers, worker)
+
+    def sides(self, body: Callable[[Expr], Stmt]) -> Stmt:
+        """``body(column)`` of the strips of the right-hand sides, assigned to workers."""
+        if self.width - self.begin == self.strip:
+            return body(i32(self.begin))
+        return self.strips(i32(self.begin), body)
 
     def in_vectors(self, first: Expr, end: Expr, body: Callable[[Expr], Stmt]) -> Stmt:
         """``body(column)`` of columns in whole vectors."""
@@ -210,20 +267,27 @@ class Blocks:
         """
         first, end = rows
 
-        def tile(t: Expr) -> Stmt:
-            top = first + t * self.tile
-            return self._tile(
-                copy,
-                self.tile,
-                lambda a: top + a,
-                column,
-                vectors,
-                i32(depth),
-                lambda a, k: left(top + a, k),
-                right,
-            )
+        def tiles(first: Expr, count: Expr, height: int) -> Stmt:
+            def tile(t: Expr) -> Stmt:
+                top = first + t * height
+                return self._tile(
+                    copy,
+                    height,
+                    lambda a: top + a,
+                    column,
+                    vectors,
+                    i32(depth),
+                    lambda a, k: left(top + a, k),
+                    right,
+                )
 
-        return as_written((end - first) // self.tile, tile)
+            return as_written(count, tile)
+
+        whole = (end - first) // self.tile
+        if BLOCK % self.tile == 0:
+            return tiles(first, whole, self.tile)
+        rest = first + whole * self.tile
+        return seq(tiles(first, whole, self.tile), tiles(rest, (end - rest) // 2, 2))
 
     def substitute(
         self,

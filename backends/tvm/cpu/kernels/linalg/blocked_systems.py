@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 
 from tracejit.backends.tvm.codegen.work import KernelBody
-from tracejit.backends.tvm.cpu.kernels.linalg.blocked_cholesky import BLOCK, Blocks
+from tracejit.backends.tvm.cpu.kernels.linalg.blocked_cholesky import BLOCK, Blocks, Element
 from tracejit.backends.tvm.cpu.kernels.linalg.elimination import General
 from tracejit.backends.tvm.cpu.kernels.linalg.triangular import Factors, Systems
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
@@ -97,7 +97,7 @@ def triangular_systems_by_blocks(systems: Systems, machine: Machine) -> KernelBo
                 lambda i, p: systems.matrix(b, i, p),
                 lambda i, j: systems.right(b, i, j),
             ),
-            blocks.strips(i32(begin), lambda column: strip(copy, column)),
+            blocks.sides(lambda column: strip(copy, column)),
             blocks.give(
                 lambda i, j: systems.store(b, i, j, memory[copy, i, begin + j]), systems.columns
             ),
@@ -222,7 +222,14 @@ class _General:
         self._greatest = buffer("greatest", (1,), dtype, scope="local")
         self._chosen = buffer("chosen", (1,), "int32", scope="local")
         self._pivot = buffer("pivot", (self._panel,), dtype, scope="local")
-        self.scratch: tuple[Buffer, ...] = (blocks.memory, self._fails)
+        self._exchanged = buffer("exchanged", (copies, BLOCK), "int32")
+        """The row that each row of the current block was exchanged with."""
+        self.scratch: tuple[Buffer, ...] = (
+            blocks.memory,
+            blocks.near,
+            self._fails,
+            self._exchanged,
+        )
 
     def solve(self, b: Expr, copy: Expr) -> Stmt:
         systems, blocks, memory = self._systems, self._blocks, self._memory
@@ -250,7 +257,7 @@ class _General:
             return seq(*eliminated, product.end(b, self._fails[copy] != 0))
         return seq(
             *eliminated,
-            blocks.strips(i32(blocks.begin), lambda column: self._back(copy, column)),
+            blocks.sides(lambda column: self._back(copy, column)),
             blocks.give(put, systems.columns),
         )
 
@@ -270,23 +277,46 @@ class _General:
                 ),
             )
 
-        return seq(
-            as_written(panels, one),
-            blocks.strips(top + BLOCK, lambda column: self._rest(copy, top, BLOCK, column, 2)),
-        )
+        def beside(column: Expr) -> Stmt:
+            # Each thread exchanges rows of its own strips, which its cache holds.
+            def exchange(c: Expr) -> Stmt:
+                return self._exchange(copy, top + c, self._exchanged[copy, c], column, 2)
+
+            return seq(
+                as_written(BLOCK, exchange),
+                self._solved(copy, top, BLOCK, column, 2),
+            )
+
+        def below(column: Expr, row: Expr, end: Expr, left: Element) -> Stmt:
+            return blocks.update(copy, (row, end), column, 2, BLOCK, left, lambda k: top + k)
+
+        return seq(as_written(panels, one), blocks.strips(top + BLOCK, beside, below, copy))
+
+    def _exchange(self, copy: Expr, k: Expr, other: Expr, column: Expr, vectors: int) -> Stmt:
+        """Exchange the vectors from ``column`` on of two rows."""
+        blocks, memory = self._blocks, self._memory
+        held = buffer("held", (blocks.lanes,), self._systems.dtype, scope="local")
+
+        def one(q: Expr) -> list[Stmt]:
+            start = column + q * blocks.lanes
+
+            def each(body: Callable[[Expr], Stmt]) -> Stmt:
+                return vector(blocks.lanes, body)
+
+            return [
+                AllocBuffer(held),
+                each(lambda v: store(held, v, memory[copy, k, start + v])),
+                each(lambda v: store(memory, [copy, k, start + v], memory[copy, other, start + v])),
+                each(lambda v: store(memory, [copy, other, start + v], held[v])),
+            ]
+
+        return IfThenElse(other != k, loop(vectors, one), None)
 
     def _rest(self, copy: Expr, top: Expr, count: int, column: Expr, vectors: int) -> Stmt:
         """Apply the elimination of ``count`` columns to a strip of the others."""
         blocks, memory = self._blocks, self._memory
         return seq(
-            blocks.substitute(
-                copy,
-                lambda i: top + i,
-                count,
-                column,
-                vectors,
-                lambda i, p: memory[copy, top + i, top + p],
-            ),
+            self._solved(copy, top, count, column, vectors),
             blocks.update(
                 copy,
                 (top + count, i32(blocks.begin)),
@@ -296,6 +326,17 @@ class _General:
                 lambda row, k: memory[copy, row, top + k],
                 lambda k: top + k,
             ),
+        )
+
+    def _solved(self, copy: Expr, top: Expr, count: int, column: Expr, vectors: int) -> Stmt:
+        """The same for the ``count`` rows from ``top`` on alone."""
+        return self._blocks.substitute(
+            copy,
+            lambda i: top + i,
+            count,
+            column,
+            vectors,
+            lambda i, p: self._memory[copy, top + i, top + p],
         )
 
     def _column(self, copy: Expr, top: Expr, at: Expr, c: Expr) -> list[Stmt]:
@@ -313,20 +354,6 @@ class _General:
             size = tirx.abs(memory[copy, i, k])
             larger = seq(store(greatest, first, size), store(chosen, first, i))
             return IfThenElse(size > greatest[first], larger, None)
-
-        def exchange(q: Expr) -> list[Stmt]:
-            held = buffer("held", (blocks.lanes,), dtype, scope="local")
-            start, other = top + q * blocks.lanes, chosen[first]
-
-            def each(body: Callable[[Expr], Stmt]) -> Stmt:
-                return vector(blocks.lanes, body)
-
-            return [
-                AllocBuffer(held),
-                each(lambda v: store(held, v, memory[copy, k, start + v])),
-                each(lambda v: store(memory, [copy, k, start + v], memory[copy, other, start + v])),
-                each(lambda v: store(memory, [copy, other, start + v], held[v])),
-            ]
 
         def hold(j: Expr) -> Stmt:
             value = memory[copy, k, at + j]
@@ -365,9 +392,8 @@ class _General:
                 copy,
                 tirx.Select(greatest[first] == const(0.0, dtype), i32(1), self._fails[copy]),
             ),
-            IfThenElse(
-                chosen[first] != k, loop((blocks.width - top) // blocks.lanes, exchange), None
-            ),
+            store(self._exchanged, [copy, k - top], chosen[first]),
+            self._exchange(copy, k, chosen[first], top, BLOCK // blocks.lanes),
             loop(
                 panel // blocks.lanes,
                 lambda q: vector(blocks.lanes, lambda v: hold(q * blocks.lanes + v)),
