@@ -18,7 +18,7 @@ import traceback
 import warnings
 from pathlib import Path
 
-from tests.fuzz import containers, memory_orders, programs, shortened
+from tests.fuzz import containers, memory_orders, mixed_types, programs, shortened
 from tests.fuzz.array_programs import ArrayJudge
 from tests.fuzz.choices import Choices
 from tests.fuzz.graphs import drawn
@@ -51,7 +51,7 @@ def outcomes(what: str, seed: int, names: list[str], whole: bool = True) -> list
 
 def _programs(seed: int) -> list[Outcome]:
     """A Python program with control flow, one with arrays in containers, one of shortened arrays,
-    and a chain for its order.
+    an expression of several element types, and a chain for its order.
 
     A third of them are compiled.
 
@@ -63,6 +63,7 @@ def _programs(seed: int) -> list[Outcome]:
         ("python_program", functools.partial(programs.judged, seed, **options)),
         ("containers", functools.partial(containers.judged, seed, **options)),
         ("shortened_arrays", functools.partial(shortened.judged, seed, **options)),
+        ("mixed_types", functools.partial(mixed_types.judged, seed, **options)),
         ("memory_order", functools.partial(memory_orders.judged, seed)),
     ):
         try:

@@ -249,6 +249,116 @@ def test_a_list_bound_anew_whose_array_is_read_is_refused_by_name(
         tj.jit(function, autograph=True)(X, 3)
 
 
+def list_or_list(x: Any, n: Any) -> Any:
+    rows, columns = [x * 1, x * 2], [x * 3, x * 4]
+    one = rows if n > 1 else columns
+    one[0][1] = 9
+    return *one, *rows, *columns
+
+
+def bound_in_one_branch(x: Any, n: Any) -> Any:
+    held = [x * 1, x * 2]
+    if n > 1:
+        held = [x * 3, x * 4]
+    held[1] = x * 7
+    return held
+
+
+def test_a_list_or_another_is_read_and_its_arrays_are_written() -> None:
+    for function in (list_or_list, bound_in_one_branch):
+        jitted = tj.jit(function, autograph=True)
+        for n in (0, 3):
+            same(jitted(X, n), function(X, n))
+
+
+def written_after_the_choice(x: Any, n: Any) -> Any:
+    rows, columns = [x * 1, x * 2], [x * 3, x * 4]
+    one = rows if n > 1 else columns
+    one[1] = x * 7
+    return *rows, *columns
+
+
+def second_name_after_a_branch(x: Any, n: Any) -> Any:
+    held = [x * 1, x * 2]
+    m = held
+    if n > 1:
+        held = [x * 3, x * 4]
+    held[1] = x * 7
+    return *held, *m
+
+
+def second_name_made_in_a_branch(x: Any, n: Any) -> Any:
+    held, m = [x * 1], [x * 2]
+    if n > 1:
+        held = m = [x * 3]
+    held[0] = x * 7
+    return *held, *m
+
+
+def second_name_after_a_loop(x: Any, n: Any) -> Any:
+    held, m = [x * 1, x * 2], [x * 3, x * 4]
+    for _ in range(n):
+        held = m
+    held[1] = x * 7
+    return *held, *m
+
+
+def chosen_in_a_loop(x: Any, n: Any) -> Any:
+    held, m, s = [x * 1, x * 2], [x * 3, x * 4], 0.0
+    for i in range(n):
+        if i > 1:
+            held = m
+        s = s + held[0].sum()
+    m[0] = x * 7
+    return s, *held
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (written_after_the_choice, "the chosen value may be the same list as rows"),
+        (second_name_after_a_branch, "held may be the same list as m"),
+        (second_name_made_in_a_branch, "m may be the same list as held"),
+        (second_name_after_a_loop, "held may be the same list as m"),
+        (chosen_in_a_loop, "held may be the same list as m"),
+    ],
+)
+def test_one_of_two_lists_that_may_be_one_is_not_written_to(
+    function: Callable[..., Any], names: str
+) -> None:
+    with pytest.raises(ConcretizationError, match=rf"{names}.*\(test_containers.py:\d+\)"):
+        tj.jit(function, autograph=True)(X, 3)
+
+
+def test_a_step_that_binds_a_list_anew_does_not_write_to_one_with_two_names() -> None:
+    def function(x: Any, n: Any) -> Any:
+        held, s = [x * 1, x * 2], 0.0
+        m = held
+        for i in range(n):
+            held[0] = held[0] + 1
+            s = s + m[0].sum()
+            if i > 1:
+                held = [x * 3, x * 4]
+        return s, held
+
+    with pytest.raises(ConcretizationError, match=r"held is bound anew and .* another name, m;"):
+        tj.jit(function, autograph=True)(X, 3)
+
+
+def test_a_list_written_to_in_a_loop_whose_array_is_lent() -> None:
+    def function(x: Any, n: Any) -> Any:
+        z = x * 1
+        held, is_off = [z, x * 2], False
+        for _ in range(n):
+            z[0] += 1
+            held[1] = held[1] * 2
+            if is_off:
+                held = [x, x]
+        return z, *held
+
+    same(tj.jit(function, autograph=True)(X, 3), function(X, 3))
+
+
 def test_derivatives() -> None:
     def loss(x: Any, n: Any) -> Any:
         z, held = x * 1, {"a": [x * 2]}

@@ -101,12 +101,14 @@ class Trace:
     A trace ``is_settled`` when it is so long that known values are plain arrays in it
     (`tracejit.trace.settled`), which are ``unrecorded``; ``literals`` are values that it has of
     others; ``inside`` so many functions that record. ``hidden_writes`` are what statements, by
-    their code, have been found to change beside their variables. ``memory`` has what earlier traces
-    of the function made; inner traces make everything anew.
+    their code, have been found to change beside their variables, ``twins`` are containers that may
+    be one when the graph runs. ``memory`` has what earlier traces of the function made; inner
+    traces make everything anew.
     """
 
     __slots__ = (
         "_before",
+        "_checks",
         "_copies",
         "_errors",
         "_noticed",
@@ -132,6 +134,7 @@ class Trace:
         "record_numpy",
         "settles",
         "start",
+        "twins",
         "unknown",
         "unrecorded",
         "values",
@@ -155,6 +158,8 @@ class Trace:
         self.arguments: dict[Instruction, Argument] = {}
         self.asks_order = self.has_permuted = self.has_gaps = False
         self._copies: list[Callable[[], bool]] = []
+        self._checks: list[Callable[[], None]] = []
+        self.twins: list[Any] = []
         self.bounds: dict[Instruction, Bounds] = {}
         self.channels = 0
         self.partitions = 1
@@ -208,6 +213,7 @@ class Trace:
         if any(was_written() for was_written in self._copies):
             ask_order()
         self._copies.clear()
+        checks, self._checks = self._checks, []
         self.hidden_writes.clear()
         self.unknown.clear()
         self.literals.clear()
@@ -215,9 +221,17 @@ class Trace:
         make_from(self._before)
         assert _running.traces.pop() is self
         if self.parent is None:
+            self.twins.clear()
             notice(self._noticed)
             errors, self._errors = self._errors, []
             require_seen(errors, error)
+        if error is None:
+            for check in checks:
+                check()
+
+    def at_end(self, check: Callable[[], None]) -> None:
+        """Calls ``check`` when the trace has ended without an error."""
+        self._checks.append(check)
 
     def reach_end(self) -> None:
         """Raises `LongTraceError` if the limit says so; else the end is farther from now on."""

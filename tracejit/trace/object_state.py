@@ -15,7 +15,7 @@ import sys
 import types
 import warnings
 from collections import OrderedDict, deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 from operator import is_
@@ -217,6 +217,33 @@ def snapshot(function: Any, but: Collection[CellType] = (), only_moving: bool = 
         for known in made.globals.values():
             made.held.append(("", known, _held(known)))
     return made
+
+
+def holders_from(roots: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """The lists, dictionaries and objects that named values lead to, nearest first, with names."""
+    seen: set[int] = set()
+    kept: list[Any] = []  # or others would be made in their places
+    waiting = deque(roots)
+    while waiting and len(kept) < MOST:
+        name, value = waiting.popleft()
+        is_still = isinstance(value, Traced | np.generic | np.ndarray | ModuleType | type)
+        if type(value) in PLAIN or id(value) in seen or is_still:
+            continue
+        seen.add(id(value))
+        kept.append(value)
+        if type(value) is FunctionType:
+            if is_users(value.__code__):
+                waiting.extend(_of_function(value, Snapshot()))
+            continue
+        if type(value) is CellType or isinstance(value, _CONTAINERS) or _has_attributes(value):
+            yield name, value
+            waiting.extend((_place(name, value, key), one) for key, one in _held(value).items())
+        waiting.extend((name, one) for one in _parts(value))
+
+
+def held_by(holder: Any) -> dict[Any, Any]:
+    """What there is in each place of a container or an object."""
+    return _held(holder)
 
 
 def frozen_values(function: Any) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from tracejit.transforms.autograph.branch_aliases import (
     note_made_inside,
     originals,
 )
-from tracejit.transforms.autograph.hidden_writes import require_kept, with_hidden_writes
+from tracejit.transforms.autograph.hidden_writes import note_end, require_kept, with_hidden_writes
 from tracejit.transforms.autograph.optional import (
     UnboundError,
     Undefined,
@@ -56,7 +56,6 @@ from tracejit.transforms.autograph.values import (
     is_unknown,
     leaf_of,
     lose_masked,
-    require_one_name,
     require_own_masked,
     seen_through,
     start_of_part,
@@ -114,13 +113,6 @@ def _record_branches(
     opposite = elementwise_unary.not_(selector)
     values: list[Any] = []
     finals = [branch.finals for branch in branches]
-    written = {
-        name
-        for one in finals
-        for name, final in zip(names, one, strict=True)
-        if final.in_place and not final.is_same
-    }
-    require_one_name("if", names, before, sorted(written))
     for number, name in enumerate(names):
         ways = [one[number] for one in finals]
         if all(way.is_same for way in ways):
@@ -269,6 +261,7 @@ class _Branch:
         require_kept("if")
         require_lent(self._owner, self.originals.values())
         left = self._get()
+        note_end(self._names, left)
         self.lost = require_own_masked("if", self._names, self._before, copies, left, begun)
         results: list[Any] = []
         ends = zip(copies, versions, held, left, strict=True)

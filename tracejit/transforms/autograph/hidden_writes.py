@@ -22,6 +22,7 @@ from tracejit.trace.context import running_traces
 from tracejit.trace.object_state import MISSING, Change, Snapshot, snapshot
 from tracejit.transforms.autograph.optional import OptionalValue, Undefined
 from tracejit.transforms.autograph.parts import Action, Get, Put
+from tracejit.transforms.autograph.second_names import Values, note_twins, require_one_name
 from tracejit.transforms.autograph.values import is_container
 from tracejit.transforms.autograph.write_capture import with_arrays_lent
 
@@ -49,6 +50,9 @@ class Watch:
         cells = _cells(put, held)
         self._snapshots: list[Snapshot] = [snapshot(p, cells) for p in parts if p is not None]
         self.carry(carried)
+        self.before: Values = {}
+        self.ends: list[Values] = []
+        """What the variables hold before the statement, and at the ends of its parts."""
 
     def carry(self, carried: Sequence[Change]) -> None:
         """Leaves out the places that are ``carried`` from now on."""
@@ -104,6 +108,19 @@ class Watch:
         return restoring
 
 
+def note_end(names: Sequence[str], values: Sequence[Any]) -> None:
+    """Says what the variables hold at the end of a part of the statement being recorded."""
+    if _watches.running:
+        _watches.running[-1].ends.append(dict(zip(names, values, strict=True)))
+
+
+def require_one_holder(statement: str, name: str) -> None:
+    """Raises `ConcretizationError` where the container that ``name`` holds before a loop, of which
+    a step has changed a copy, has another name."""
+    if _watches.running:
+        require_one_name(statement, name, _watches.running[-1].before.get(name))
+
+
 def _described(change: Change) -> str:
     holder = change.before if change.holder is None else change.holder
     if isinstance(holder, list | dict | set | deque) or change.holder is None:
@@ -154,10 +171,12 @@ def with_hidden_writes(
     names: tuple[str, ...],
     unbound: tuple[str, ...],
     all_held: bool = False,
+    does_run: bool = False,
 ) -> None:
     """`with_arrays_lent` of a statement and of the changes of its ``parts`` beside its variables.
 
     A container that one of the names ``unbound`` stands for is no variable: its places are.
+    ``does_run``: a step of the loop surely runs.
     Raises `ConcretizationError` for changes that are no assignments: the length of a list, the
     state of an iterator.
     """
@@ -169,10 +188,11 @@ def with_hidden_writes(
     watch.carry(carried)
     while True:
         variables = _Variables(get, put, names, held, carried)
+        watch.before = variables.named()
         try:
             with watching(watch):
                 with_arrays_lent(
-                    watch.restored(variables.completing(run)),
+                    watch.restored(variables.completing(run, watch, all_held or does_run)),
                     variables.get,
                     variables.put,
                     variables.names,
@@ -243,12 +263,20 @@ class _Variables:
         for one, value in zip(self._carried, self._left, strict=True):
             one.put(MISSING if isinstance(value, Undefined) else value)
 
-    def completing(self, run: Run) -> Run:
-        """``run``, which fails where a place may have no value after it."""
+    def named(self) -> Values:
+        """The values now, by their names."""
+        return dict(zip(self.names, self.get(), strict=True))
+
+    def completing(self, run: Run, watch: Watch, does_run: bool) -> Run:
+        """``run``, which fails where a place may have no value after it.
+
+        ``does_run``: one of its parts surely runs.
+        """
 
         def completed(get: Get, put: Put, names: tuple[str, ...]) -> None:
             run(get, put, names)
             self.require_values()
+            note_twins(watch.ends if does_run else [watch.before, *watch.ends], self.named())
 
         return completed
 

@@ -128,7 +128,7 @@ def _is_recorded(
     counting.depth += 1
     try:
         with with_places_free() if are_places_free else nullcontext():
-            with_hidden_writes(run, [body], get, put, names, unbound)
+            with_hidden_writes(run, [body], get, put, names, unbound, does_run=True)
     except REFUSALS as error:
         if isinstance(error, ForeignWriteError) and error.array.owner is not current_trace():
             # The loop around this one lends the array, and comes again.

@@ -46,7 +46,7 @@ from tracejit.trace.may_alias import is_written
 from tracejit.trace.table import call as numpy_call
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.transforms.autograph.capture_policy import is_inside_counted
-from tracejit.transforms.autograph.hidden_writes import require_kept
+from tracejit.transforms.autograph.hidden_writes import note_end, require_kept, require_one_holder
 from tracejit.transforms.autograph.loop_carried_aliases import Rotation
 from tracejit.transforms.autograph.optional import (
     MayBeMissing,
@@ -66,14 +66,15 @@ from tracejit.transforms.autograph.values import (
     fresh,
     has_detached,
     in_branch,
+    is_kept,
     is_numeric,
     is_same,
+    is_same_tree,
     is_unknown,
     lose_masked,
     masked_in,
     of_unknown_size,
     require_equal_keys,
-    require_one_name,
     require_own_masked,
     start_of_part,
     truth,
@@ -146,7 +147,6 @@ class _Loop:
             self.before = tuple(Undefined(n) if n == target else value for n, value in named)
         self.in_place: dict[str, bool] = {}
         self.kept: dict[str, Any] = {}
-        self.written: set[str] = set()
         self.rotation: Rotation | None = None
         self.lost: list[tuple[Masked, str]] = []
         self.settled: set[str] = set()
@@ -204,6 +204,10 @@ class _Loop:
             starts, copies = tree.leaves(self.before[number]), tree.leaves(held[number])
             require_lent(self.owner, zip(copies, starts, strict=True))
         ends = self.get()
+        note_end(self.names, ends)
+        for number in self.carried:
+            if is_kept(held[number]) and not is_same_tree(held[number], entered[number]):
+                require_one_holder(self.statement, self.names[number])
         self.settled = {
             name
             for (name, start), value in zip(self._named(), ends, strict=True)
@@ -227,11 +231,9 @@ class _Loop:
                 if is_missing_from(value, start):
                     raise MayBeMissing(self.statement, name)
                 require_equal_keys(self.statement, name, start, value)
-                same = is_same(entered[number], value)
-                in_place = same or value is entered[number]
+                in_place = is_same(entered[number], value) or value is entered[number]
                 self.in_place[name] = self.in_place.get(name, True) and in_place
                 self.kept[name] = unchanged(held[number], value)
-                self.written |= set() if same and is_same(held[number], value) else {name}
                 made[name] = value
             elif not _is_local(start) and not _is_equal(start, value):
                 if is_missing_from(value, start) and _is_carried(value):
@@ -522,7 +524,6 @@ def _run(made: _Loop, wanted: Sequence[str], test: Action | None, first: Any) ->
         return inside if test is None else numpy_call(np.logical_and, inside, going)
 
     title = f"the body of {statement}"
-    before = made.get()
     if steps is not None and steps.known is not None and test is None and are_differentiated():
         # Its derivative keeps what every step has made; that of a While makes it again.
         final = repeated(_Function(made.step), init, len(steps.known), title)
@@ -530,8 +531,6 @@ def _run(made: _Loop, wanted: Sequence[str], test: Action | None, first: Any) ->
         condition = f"the test of {statement}"
         final = loop(_Function(goes_on), _Function(made.step), init, condition, title)
     made._share_masks([final[names[number]] for number in made.carried])
-    written = [name for name in names if made.in_place.get(name) and name in made.written]
-    require_one_name(statement, names, before, written)
     after: list[Any] = []
     for number, (name, start) in enumerate(zip(names, made.before, strict=True)):
         if number in made.carried:

@@ -189,24 +189,11 @@ def containers_in(values: Iterable[Any]) -> Iterator[Any]:
             yield from containers_in(value.values())
 
 
-def require_one_name(
-    statement: str, names: Sequence[str], values: Sequence[Any], written: Sequence[str]
-) -> None:
-    """Raises `ConcretizationError` where a list that is ``written`` to has another name, too.
-
-    Each variable has a value of its own while a statement is recorded.
-    """
-    for name, value in zip(names, values, strict=True):
-        if name not in written:
-            continue
-        mine = [id(one) for one in containers_in([value])]
-        for other, another in zip(names, values, strict=True):
-            theirs = [id(one) for one in containers_in([another])] if other != name else []
-            if len(set(mine)) < len(mine) or not set(mine).isdisjoint(theirs):
-                raise ConcretizationError(
-                    f"{statement}: a {type(value).__name__} that {name} holds is written to, and "
-                    f"{other} holds it, too; write to it under one name, or copy it"
-                )
+def is_same_tree(one: Any, other: Any) -> bool:
+    """Whether two trees have the same leaves."""
+    first, structure = tree.flatten(one)
+    second, another = tree.flatten(other)
+    return structure == another and all(x is y for x, y in zip(first, second, strict=True))
 
 
 def require_equal_keys(statement: str, name: str, one: Any, other: Any) -> None:
@@ -239,7 +226,7 @@ def written_back(before: Any, after: Any, in_place: bool, kept: Any = None) -> A
     says which of their leaves were at most written to.
     """
     if in_place and isinstance(before, list | dict):
-        return _refilled(before, after, kept)
+        return refilled(before, after, kept)
     if not in_place and is_kept(before) and tree.structure(kept) == tree.structure(before):
         # A container bound anew, some of whose arrays stay at their places.
         return tree.map(written_back, before, after, kept)
@@ -257,13 +244,13 @@ def written_back(before: Any, after: Any, in_place: bool, kept: Any = None) -> A
     return before
 
 
-def _refilled(before: Any, after: Any, kept: Any) -> Any:
+def refilled(before: Any, after: Any, kept: Any = None) -> Any:
     """``after``, its lists and dictionaries those of ``before``, and arrays that were ``kept``."""
     if type(before) is not type(after) or type(before) not in (list, tuple, dict):
         return written_back(before, after, kept is True)
     if type(before) is dict:
         made = {
-            key: _refilled(before[key], value, None if kept is None else kept[key])
+            key: refilled(before[key], value, None if kept is None else kept[key])
             if key in before
             else value
             for key, value in after.items()
@@ -272,7 +259,7 @@ def _refilled(before: Any, after: Any, kept: Any) -> Any:
         before.update(made)
         return before
     marks = [None] * len(after) if kept is None else kept
-    parts = [_refilled(*each) for each in zip(before, after, marks, strict=False)]
+    parts = [refilled(*each) for each in zip(before, after, marks, strict=False)]
     parts += after[len(parts) :]
     if type(before) is tuple:
         return tuple(parts)

@@ -16,7 +16,7 @@ from tracejit.trace.context import Trace, current_trace
 from tracejit.trace.may_alias import is_written
 from tracejit.trace.tracer import ForeignWriteError, Tracer, lift
 from tracejit.transforms.autograph.parts import Get, Put
-from tracejit.transforms.autograph.values import Detached, attached, is_kept
+from tracejit.transforms.autograph.values import Detached, attached, is_kept, refilled
 
 
 def _value_of(array: Tracer) -> Tracer:
@@ -48,12 +48,21 @@ class _Lent:
     """The variables of a statement without those that hold a lent array, and the lent arrays."""
 
     def __init__(
-        self, get: Get, put: Put, names: tuple[str, ...], kept: set[int], arrays: list[Tracer]
+        self,
+        get: Get,
+        put: Put,
+        names: tuple[str, ...],
+        kept: set[int],
+        arrays: list[Tracer],
+        all_held: bool,
     ) -> None:
         self._get, self._put, self._arrays = get, put, arrays
         self._before = get()
         roots = {id(array) for array in arrays}
-        self._seen = [_detached(roots, value) for value in self._before]
+        self._seen = [
+            value if all_held and is_kept(value) else _detached(roots, value)
+            for value in self._before
+        ]
         self._entered: Sequence[Any] = self._before
         self._shown = [n for n in range(len(names)) if n not in kept]
         self._owned = [array.state for array in arrays]
@@ -82,7 +91,10 @@ class _Lent:
         count = len(self._shown)
         whole = list(self._before)
         for number, value in zip(self._shown, values[:count], strict=True):
-            whole[number] = whole[number] if value is self._seen[number] else attached(value)
+            if value is not self._seen[number]:
+                whole[number] = attached(value)
+            elif value is not whole[number]:
+                whole[number] = refilled(whole[number], attached(value))
         self._entered = whole
         self._put(whole)
         trace = current_trace()
@@ -176,7 +188,7 @@ def with_arrays_lent(
     else:
         arrays += _arrays_in(held, [*arrays, *_arrays_in(get(), [])])
     while True:
-        lent = _Lent(get, put, names, kept, arrays)
+        lent = _Lent(get, put, names, kept, arrays, all_held)
         is_done = False
         try:
             run(lent.get, lent.put, lent.names)
