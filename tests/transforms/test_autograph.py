@@ -253,6 +253,7 @@ CASES: list[tuple[Any, list[tuple[Any, ...]]]] = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:for. the integer total grows:RuntimeWarning")
 @pytest.mark.parametrize(("function", "inputs"), CASES, ids=[c[0].__name__ for c in CASES])
 def test_against_python(function: Any, inputs: list[tuple[Any, ...]]) -> None:
     compiled = tj.jit(function, autograph=True)

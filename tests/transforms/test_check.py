@@ -260,6 +260,7 @@ def factorial(n: int) -> int:
     return made
 
 
+@pytest.mark.filterwarnings("ignore:while. the integer made grows:RuntimeWarning")
 def test_integers_that_leave_64_bits() -> None:
     compiled = tj.jit(factorial, autograph=True, check=True)
     assert compiled(20) == factorial(20)

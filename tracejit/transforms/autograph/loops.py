@@ -26,7 +26,8 @@ from tracejit.ops.elementwise_unary import (
     SQRT,
 )
 from tracejit.ops.layout import full
-from tracejit.shapes import AnyShape, Shape
+from tracejit.shapes import AnyShape, ElementType, Shape
+from tracejit.sources import user_source, warn
 from tracejit.trace.affine_bounds import (
     Affine,
     affine,
@@ -40,6 +41,7 @@ from tracejit.trace.body import Abstract, record_body
 from tracejit.trace.boolean_indexing import Masked
 from tracejit.trace.context import are_differentiated, current_trace
 from tracejit.trace.convert import PYTHON_SCALARS
+from tracejit.trace.geometric_growth import growing
 from tracejit.trace.int_overflow import LARGEST
 from tracejit.trace.masks import is_same_mask
 from tracejit.trace.may_alias import is_written
@@ -87,6 +89,8 @@ from tracejit.traversal import in_order
 _STEEP = frozenset({ACOS, ACOSH, ASIN, ATANH, CBRT, LOG, LOG1P, POW, RSQRT, SQRT})
 """Functions whose derivative is infinite somewhere."""
 COUNTER = "autograph_counter"
+HARMLESS = 20
+"""A product of so many numbers up to itself has 64 bits: 20!."""
 FASTEST = 2**20
 """The most that a Python integer may grow in a step."""
 
@@ -151,6 +155,9 @@ class _Loop:
         self.lost: list[tuple[Masked, str]] = []
         self.settled: set[str] = set()
         """The optional variables that each step gives a value."""
+        self.growing: set[str] = set()
+        """Python's integers that a step multiplies, and that no test bounds."""
+        self.tested: set[str] = set()
         self.carried = [n for n, value in enumerate(self.before) if _is_carried(value)]
         found = masked_in([self.before[number] for number in self.carried])
         self.masks = _alike(found, range(len(found)))
@@ -246,9 +253,44 @@ class _Loop:
                 )
         if rotation is not None:
             self._leave(rotation, [left[number] for number in self.carried])
+        self._note_growth(state, made)
         if self.steps is not None:
             made[COUNTER] = state[COUNTER] + self.steps.step
         return made
+
+    def _note_growth(self, state: dict[str, Any], made: dict[str, Any]) -> None:
+        integers = {
+            name: state[name].instruction
+            for name, start in self._named()
+            if name in made and _is_integer(start) and isinstance(made[name], Tracer)
+        }
+        ends = {name: made[name].instruction for name in integers}
+        others = [leaf.instruction for leaf in tree.leaves(made) if isinstance(leaf, Tracer)]
+        self.growing = growing(integers, ends, others) if integers else set()
+
+    def note_test(self, state: dict[str, Any], going: Any) -> None:
+        """Notes which variables the test of a ``while`` looks at."""
+        if isinstance(going, Tracer):
+            read = set(in_order([going.instruction]))
+            known = [name for name in state if isinstance(state[name], Tracer)]
+            self.tested |= {name for name in known if state[name].instruction in read}
+
+    def warn_of_growth(self) -> None:
+        """Warns of Python's integers that surely leave 64 bits in a loop of many steps."""
+        trace = current_trace()
+        if self.steps is not None and self.steps.has_at_most(HARMLESS):
+            return
+        for name in sorted(self.growing - self.tested):
+            place = (name, user_source())
+            if trace is None or place in trace.warned:
+                continue
+            trace.warned.add(place)
+            warn(
+                f"{self.statement}: the integer {name} grows by a factor in each step; once it is "
+                f"traced it has 64 bits, and wraps around beyond; begin with a float (1.0), or "
+                f"find where it wraps with jit(f, check=True)",
+                RuntimeWarning,
+            )
 
     def _rotation(self, entered: Sequence[Any]) -> Rotation | None:
         """The aliases of the leaves of variables; None if there are no arrays."""
@@ -386,6 +428,13 @@ class _Loop:
                 raise ConcretizationError(message)
 
 
+def _is_integer(start: Any) -> bool:
+    """Whether a variable begins as an integer of Python's, traced or not."""
+    if isinstance(start, Tracer):
+        return start.is_weak and start.element_type is ElementType.S64
+    return type(start) is int
+
+
 def _is_number(start: Any) -> bool:
     """Whether a variable begins as a number of Python's that no array has changed."""
     if isinstance(start, Tracer):
@@ -518,6 +567,7 @@ def _run(made: _Loop, wanted: Sequence[str], test: Action | None, first: Any) ->
             require_kept(statement)
             if is_known:
                 made.require_open(state, going)
+        made.note_test(state, going)
         if steps is None:
             return going
         inside = steps.goes_on(state[COUNTER])
@@ -530,6 +580,7 @@ def _run(made: _Loop, wanted: Sequence[str], test: Action | None, first: Any) ->
     else:
         condition = f"the test of {statement}"
         final = loop(_Function(goes_on), _Function(made.step), init, condition, title)
+    made.warn_of_growth()
     made._share_masks([final[names[number]] for number in made.carried])
     after: list[Any] = []
     for number, (name, start) in enumerate(zip(names, made.before, strict=True)):

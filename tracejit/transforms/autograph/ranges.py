@@ -48,6 +48,11 @@ class TracedRange:
             "go over it"
         )
 
+    def has_at_most(self, count: int) -> bool:
+        """Whether it surely has no more than ``count`` numbers."""
+        limits = self.start, self.stop, self.step
+        return all(type(limit) is int for limit in limits) and len(range(*limits)) <= count
+
     def goes_on(self, counter: Any) -> Any:
         """Whether ``counter`` is in front of the end."""
         direction = self._direction()
