@@ -343,8 +343,9 @@ FUNCTIONS = (
     "delete",
     "reset",
     "wait",
+    "call_address",
 )
-"""The functions in machine code, by their names after ``tracejit_ffi_``; the last five are for
+"""The functions in machine code, by their names after ``tracejit_ffi_``; the last six are for
 programs and for whoever loads them."""
 
 WORD = 8

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import doctest
+import importlib.util
 import inspect
 import re
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+import tracejit as tj
 from tests.project import checkout
-from tracejit.custom_ops import Op, define_op, kernel, register_op
+from tracejit.custom_ops import Op, define_op, kernel, register_op, unchanged_shape
 from tracejit.custom_ops.documentation import docstring, markdown
 
 pytestmark = pytest.mark.usefixtures("own_targets")
@@ -24,6 +30,43 @@ def test_the_page_runs() -> None:
     result = runner.run(example, out=failures.append)
     assert result.attempted > 20
     assert result.failed == 0, "".join(failures)
+
+
+def of_page(begin: str) -> str:
+    """The indented example of the page that begins with a line, as a module."""
+    text = (checkout.ROOT / "docs" / "custom_operations.md").read_text(encoding="utf-8")
+    found = re.search(rf"^    {re.escape(begin)}\n(    .*\n|\n)*", text, re.MULTILINE)
+    assert found is not None
+    return "from tracejit.custom_ops import kernel\n" + textwrap.dedent(found[0])
+
+
+def imported(folder: Path, name: str, code: str) -> None:
+    """Imports code from a file, where TVM's script finds its text."""
+    path = folder / f"{name}.py"
+    path.write_text(code)
+    specification = importlib.util.spec_from_file_location(name, path)
+    assert specification is not None
+    assert specification.loader is not None
+    specification.loader.exec_module(importlib.util.module_from_spec(specification))
+
+
+@pytest.mark.parametrize(
+    ("begin", "name", "wanted"),
+    [
+        ("from tvm.script import tirx as T", "Cubed", [0, 1, 8, 27]),
+        ("from numba import carray, cfunc, types", "Swapped", [2, 3, 0, 1]),
+    ],
+)
+def test_examples_of_other_compilers(
+    tmp_path: Path, begin: str, name: str, wanted: Sequence[float]
+) -> None:
+    op = register_op(name).input("x: double").output("y: double").set_shape_fn(unchanged_shape)
+    if "numba" in begin:
+        pytest.importorskip("numba", reason="needs numba")
+    imported(tmp_path, f"example_{name}", of_page(begin))
+    x = np.arange(4.0)
+    np.testing.assert_array_equal(tj.jit(lambda x: op(x) + 0)(x), wanted)
+    np.testing.assert_array_equal(op(x), wanted)
 
 
 def test_page_of_an_op() -> None:

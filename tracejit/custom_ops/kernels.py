@@ -20,7 +20,7 @@ from tracejit.errors import ArgumentError, AttributeValueError, UnsupportedError
 from tracejit.sources import Source
 
 DEVICES = ("CPU", "GPU")
-FORMS = ("numpy", "tracejit", "tir", "cuda", "device")
+FORMS = ("numpy", "tracejit", "native", "tir", "cuda", "device")
 LABEL = "_kernel"
 """The attribute of a call that asks for kernels with a label; see `kernel_labels`."""
 
@@ -119,13 +119,15 @@ def make_kernel(
         raise AttributeValueError(f"{title}: form must be one of {', '.join(FORMS)}, not {form!r}")
     if form in ON_GPUS and device != "GPU":
         raise AttributeValueError(f"{title}: form {form!r} is for device='GPU', not {device!r}")
+    if form == "native" and device != "CPU":
+        raise AttributeValueError(f"{title}: form 'native' is for device='CPU', not {device!r}")
     if not callable(implementation):
         raise ArgumentError(f"{title}: {implementation!r} is no function")
     names = {part.name for part in (*definition.inputs, *definition.outputs)}
     for name in host_memory:
         if name not in names:
             raise AttributeValueError(f"{title}: host_memory names {name!r}, no input or output")
-    if host_memory and form in ("cuda", "tir", "tracejit"):
+    if host_memory and form in ("cuda", "native", "tir", "tracejit"):
         raise AttributeValueError(
             f"{title}: a kernel of form {form!r} is code of the device, which does not read the "
             "host's memory; host_memory is for the forms 'device' and 'numpy'"
@@ -197,7 +199,7 @@ def _attributes_of(
         return frozenset()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return None
-    of_shapes = form in ("tir", "cuda")
+    of_shapes = form in ("native", "tir", "cuda")
     count = 2 if of_shapes else len(definition.inputs)
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     has_rest = any(p.kind is p.VAR_POSITIONAL for p in parameters)

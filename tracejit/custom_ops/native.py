@@ -11,24 +11,28 @@ for any op.
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from tracejit.backends import native_abi as abi
 from tracejit.custom_ops.definition import Definition
-from tracejit.custom_ops.kernels import make_kernel
+from tracejit.custom_ops.kernels import Kernel, make_kernel
 from tracejit.custom_ops.op import Op
 from tracejit.custom_ops.shape_inference import InferenceContext, unchanged_shape
+from tracejit.custom_ops.values import decode, encode
 from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.ffi import ffi_call, register_ffi_target, register_ffi_type
-from tracejit.ffi.handlers import ShapeHandler
+from tracejit.ffi.handlers import AddressHandler, ShapeHandler
 from tracejit.shapes import Shape, element_type_of
+from tracejit.targets import Target, enter_target
 
 SYMBOL = "tracejit_op_library"
+_ATTRS = "attrs"
 
 _TEXT, _POINTER = ctypes.c_char_p, ctypes.c_void_p
 
@@ -183,17 +187,46 @@ def add_native_kernel(
     """Gives the op a kernel that calls a compiled library's function, registered as ``target``."""
     register_ffi_target(target, stages, replace=replace)
     definition = op.definition
+    call = _calling(op, target, lambda attrs: _native_attributes(definition, attrs))
+    op.implementations.add(make_kernel(definition, call, "CPU", "tracejit", (), constraints))
+
+
+def address_kernel(op: Op, given: Kernel, replace: bool) -> Kernel:
+    """The traced kernel that calls the C functions that a kernel of form ``native`` returns."""
+    definition = op.definition
+    types = " ".join(f"{n}={','.join(map(str, t))}" for n, t in sorted(given.constraints.items()))
+    target = f"{op.name} kernel {types} {given.priority} {given.label}"
+
+    def make(inputs: Sequence[Shape], outputs: Sequence[Shape], config: Mapping[str, Any]) -> Any:
+        attrs = decode(definition, config[_ATTRS])
+        return given.implementation(list(inputs), list(outputs), **given.taken(attrs))
+
+    native = AddressHandler(target, make)
+    enter_target(Target(target, _never, native=native, source=given.source), replace)
+    call = _calling(op, target, lambda attrs: {_ATTRS: encode(definition, attrs)})
+    return dataclasses.replace(given, implementation=call, form="tracejit", attrs=None)
+
+
+def _never(*_: Any, **__: Any) -> NoReturn:
+    raise AssertionError("a native function is called on addresses")
+
+
+def _calling(
+    op: Op, target: str, attributes: Callable[[Mapping[str, Any]], dict[str, Any]]
+) -> Callable[..., Any]:
+    """A traced kernel that calls a target with these attributes."""
+    definition = op.definition
 
     def call(*inputs: Any, **attrs: Any) -> Any:
         lists = [one if isinstance(one, list | tuple) else [one] for one in inputs]
         arrays = [array for one in lists for array in one]
         shapes = [Shape(element_type_of(x.dtype), tuple(x.shape)) for x in arrays]
         results = op.implementations.output_shapes(attrs, shapes)
-        made = ffi_call(target, tuple(results))(*arrays, **_native_attributes(definition, attrs))
+        made = ffi_call(target, tuple(results))(*arrays, **attributes(attrs))
         grouped = definition.grouped(definition.outputs, attrs, made)
         return grouped[0] if len(grouped) == 1 else tuple(grouped)
 
-    op.implementations.add(make_kernel(definition, call, "CPU", "tracejit", (), constraints))
+    return call
 
 
 def _shape_function(op: Op, address: int) -> Callable[[InferenceContext], None]:

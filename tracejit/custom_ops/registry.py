@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from tracejit.custom_ops.gradients import BatchingFunction, GradientFunction
 from tracejit.custom_ops.kernels import make_kernel
-from tracejit.custom_ops.native import NativeLibrary
+from tracejit.custom_ops.native import NativeLibrary, address_kernel
 from tracejit.custom_ops.op import Op, labelled
 from tracejit.errors import ArgumentError, UnknownTargetError
 from tracejit.sources import user_source
@@ -94,6 +94,9 @@ def kernel(
       with what is around it, and without a gradient of its own the op has its derivative.
     - ``tir``: a function of the inputs' and the outputs' shapes (two lists) and of attributes,
       that returns a TVM PrimFunc with a buffer for each array, which compiled code contains.
+    - ``native``: the same, that returns a C function ``void f(void **outputs, void **inputs)``: one
+      of ctypes or of Numba's (``cfunc``), or its address. It gets the arrays' memory, row by row,
+      and compiled code calls it without Python. Such a kernel counts as one of form ``tracejit``.
 
     With ``device="GPU"`` there are two more:
 
@@ -130,6 +133,8 @@ def kernel(
             label,
             borrows_inputs,
         )
+        if form == "native":
+            made = address_kernel(found, made, replace)
         found.implementations.add(made, replace)
         return implementation
 

@@ -9,14 +9,22 @@ site.address                                        # of the record by which com
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tracejit.attributes import OutputAlias
 from tracejit.backends import native_abi as abi
 from tracejit.backends.native_attributes import parse, structures
 from tracejit.errors import ArgumentError, ElementTypeError, ShapeError, UnsupportedError
-from tracejit.ffi.host import Instance, api_address, end_run, places_of_types, raise_error
+from tracejit.ffi.addresses import address_of
+from tracejit.ffi.host import (
+    Instance,
+    address_caller,
+    api_address,
+    end_run,
+    places_of_types,
+    raise_error,
+)
 from tracejit.ffi.symbols import symbol_at
 from tracejit.native_calls import Symbols
 from tracejit.shapes import ElementType, Shape
@@ -130,7 +138,10 @@ class CallSite:
         config: str,
         aliasing: Sequence[OutputAlias],
         source: Source | None,
+        function: tuple[int, Any] | None = None,
     ) -> None:
+        """``function`` is the address of what `address_caller` calls, and what keeps it alive."""
+        self._function = function
         self._frame = Frame(operands, results, parse(config))
         self._runs = [(s, h) for s, h in stages.items() if s is not abi.Stage.INSTANTIATE]
         # What shares its memory with an operand begins as a copy of it.
@@ -139,6 +150,8 @@ class CallSite:
         self._instance = Instance(f"custom_call: {name!r}", source)
         record = self._instance.record
         record.frame = self._frame.address
+        if function is not None:
+            record.state = function[0]
         for stage, handler in self._runs:
             setattr(record, stage.name.lower(), ctypes.cast(handler, ctypes.c_void_p))
         instantiate = stages.get(abi.Stage.INSTANTIATE)
@@ -176,6 +189,42 @@ class CallSite:
                 self._instance.settle(error, frame.future)
         finally:
             end_run(run)
+
+
+class AddressHandler:
+    """A C function ``void f(void **outputs, void **inputs)`` for arrays of given shapes.
+
+    ``make(operands, results, config)`` returns it in any form that `address_of` takes.
+    """
+
+    def __init__(
+        self, name: str, make: Callable[[Sequence[Shape], Sequence[Shape], Mapping[str, Any]], Any]
+    ) -> None:
+        self.name = name
+        self._make = make
+
+    def symbols(self) -> Symbols:
+        """Raises `UnsupportedError`: an address is that of one process."""
+        raise UnsupportedError(
+            f"export: {self.name!r} is a function at an address of this process, which a linker "
+            "cannot find; write a handler of tj.ffi"
+        )
+
+    def site(
+        self,
+        operands: Sequence[Shape],
+        results: Sequence[Shape],
+        config: str,
+        aliasing: Sequence[OutputAlias] = (),
+        source: Source | None = None,
+    ) -> CallSite:
+        """A call in a program. Raises what ``make`` raises, `ArgumentError` for no function."""
+        function = self._make(operands, results, parse(config))
+        address = address_of(f"kernel: {self.name}", function)
+        stages = {abi.Stage.EXECUTE: address_caller()}
+        return CallSite(
+            self.name, stages, operands, results, "", aliasing, source, (address, function)
+        )
 
 
 class ShapeHandler:

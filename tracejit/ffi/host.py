@@ -225,6 +225,12 @@ def _new_error(code: int, message: str) -> int | None:
 
 
 @functools.cache
+def address_caller() -> Any:
+    """A handler that calls ``void f(void **outputs, void **inputs)``, the call's state."""
+    return abi.Handler(_host().address["call_address"])
+
+
+@functools.cache
 def api_address() -> int:
     """Where the table of the interface's functions lies, as long as the process lives."""
     return ctypes.addressof(_host().api)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -12,6 +11,7 @@ from typing import Any, NoReturn
 from tracejit import backends, tree
 from tracejit.backends.native_attributes import text_of
 from tracejit.errors import ArgumentError, AttributeValueError, UnsupportedError
+from tracejit.ffi.addresses import address_of, capsule_of
 from tracejit.ffi.handlers import STAGES, NativeHandler
 from tracejit.ffi.host import register_type
 from tracejit.lax.calls import custom_call
@@ -24,22 +24,10 @@ from tracejit.targets import Target, enter_target
 Order = Sequence[int] | None
 """Dimensions from the slowest to the fastest in memory; None for row-major."""
 
-_CAPSULE = b"xla._CUSTOM_CALL_TARGET"
-# Prototypes of our own: attributes of `ctypes.pythonapi` belong to whoever set them last.
-_new_capsule = ctypes.PYFUNCTYPE(
-    ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
-)(("PyCapsule_New", ctypes.pythonapi))
-_name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
-    ("PyCapsule_GetName", ctypes.pythonapi)
-)
-_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", ctypes.pythonapi)
-)
-
 
 def pycapsule(function: Any) -> Any:
     """A capsule of a function that ctypes found in a library, for `register_ffi_target`."""
-    return _new_capsule(_address("pycapsule", function), _CAPSULE, None)
+    return capsule_of(address_of("pycapsule", function))
 
 
 def register_ffi_target(
@@ -75,7 +63,7 @@ def register_ffi_target(
             f"register_ffi_target: {name!r} has the stages {sorted(stages)}; they must be among "
             f"{', '.join(STAGES)}, execute one of them"
         )
-    addresses = {stage: _address("register_ffi_target", each) for stage, each in stages.items()}
+    addresses = {stage: address_of("register_ffi_target", each) for stage, each in stages.items()}
     native = NativeHandler(name, addresses)
     enter_target(Target(name, _never, native=native, source=user_source()), replace)
 
@@ -96,7 +84,7 @@ def register_ffi_type(
             f"register_ffi_type: {name!r} is given {sorted(type_registration)}; it must be "
             "'type_id' and perhaps 'type_info'"
         )
-    at = {key: _address("register_ffi_type", each) for key, each in type_registration.items()}
+    at = {key: address_of("register_ffi_type", each) for key, each in type_registration.items()}
     register_type(name, at["type_id"], at.get("type_info"))
 
 
@@ -107,25 +95,6 @@ def _require_cpu(what: str, platform: str) -> None:
 
 def _never(*_: Any, **__: Any) -> NoReturn:
     raise AssertionError("a native function is called on addresses")
-
-
-def _address(what: str, function: Any) -> int:
-    if isinstance(function, bool):
-        found = None
-    elif isinstance(function, int):
-        found = function
-    elif type(function).__name__ == "PyCapsule":
-        found = _pointer_of(function, _name_of(function))
-    elif isinstance(function, ctypes._CFuncPtr | ctypes.c_void_p):  # type: ignore[attr-defined]
-        found = ctypes.cast(function, ctypes.c_void_p).value
-    else:
-        found = None
-    if not found:
-        raise ArgumentError(
-            f"{what}: {function!r} is no function of a library: a capsule, a ctypes function or an "
-            "address"
-        )
-    return int(found)
 
 
 def ffi_call(

@@ -21,7 +21,7 @@ from tracejit.backends.tvm.cpu.processor import Processor
 _STRUCTURES = {
     **abi.REQUESTS,
     **{kind.__name__: kind for kind in (abi.Record, abi.Run, abi.Error, abi.Future, abi.Task)},
-    "Host": abi.Host,
+    **{kind.__name__: kind for kind in (abi.Buffer, abi.CallFrame, abi.Arguments, abi.Host)},
 }
 _FIELD = re.compile(r"\[(%\w+) (\w+)\.(\w+)\]")
 _FAILURE = re.compile(r'fail (\w+) "([^"]*)"')
@@ -273,6 +273,43 @@ define void @tracejit_ffi_end(ptr %run) {{
   %initialized = load ptr, ptr [%run Run.initialized]
   call void @tracejit_ffi_delete(ptr %host, i64 %initialized_type, ptr %initialized)
   ret void
+}}
+
+; A handler that calls void f(void **outputs, void **inputs), whose address is the call's state
+
+define internal void @tracejit_ffi_gather(ptr %values, i64 %count, ptr %into) {{
+  br label %again
+again:
+  %i = phi i64 [ 0, %0 ], [ %next, %copy ]
+  %is_left = icmp slt i64 %i, %count
+  br i1 %is_left, label %copy, label %done
+copy:
+  %value_at = getelementptr ptr, ptr %values, i64 %i
+  %value = load ptr, ptr %value_at
+  %data = load ptr, ptr [%value Buffer.data]
+  %to = getelementptr ptr, ptr %into, i64 %i
+  store ptr %data, ptr %to
+  %next = add i64 %i, 1
+  br label %again
+done:
+  ret void
+}}
+define ptr @tracejit_ffi_call_address(ptr %frame) {{
+  %run = load ptr, ptr [%frame CallFrame.context]
+  %record = load ptr, ptr [%run Run.record]
+  %function = load ptr, ptr [%record Record.state]
+  %arguments = getelementptr i8, ptr %frame, i64 {abi.CallFrame.arguments.offset}
+  %results = getelementptr i8, ptr %frame, i64 {abi.CallFrame.results.offset}
+  %argument_count = load i64, ptr [%arguments Arguments.size]
+  %result_count = load i64, ptr [%results Arguments.size]
+  %argument_values = load ptr, ptr [%arguments Arguments.values]
+  %result_values = load ptr, ptr [%results Arguments.values]
+  %inputs = alloca ptr, i64 %argument_count
+  %outputs = alloca ptr, i64 %result_count
+  call void @tracejit_ffi_gather(ptr %argument_values, i64 %argument_count, ptr %inputs)
+  call void @tracejit_ffi_gather(ptr %result_values, i64 %result_count, ptr %outputs)
+  call void %function(ptr %outputs, ptr %inputs)
+  ret ptr null
 }}
 
 ; Memory
