@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import doctest
 import os
 import re
@@ -14,9 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import tracejit as tj
 from tests.project import checkout
-from tracejit.custom_ops import load_op_library
 
 PAGE = (checkout.ROOT / "docs" / "native_functions.md").read_text(encoding="utf-8")
 FILE = re.compile(r"^(?://|/\*) (\S+\.(?:cc|c))\b")
@@ -43,15 +40,8 @@ def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     environment = os.environ | {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
     for command in blocks("bash"):
         subprocess.run(["bash", "-ec", command], env=environment, check=True)
+    examples = doctest.DocTestParser().get_doctest("\n".join(blocks("pycon")), {}, "page", None, 0)
+    assert doctest.DocTestRunner().run(examples, clear_globs=False).failed == 0
     x = np.array([1, 2, 2], np.float32)
-    names = {"ctypes": ctypes, "np": np, "tj": tj, "load_op_library": load_op_library, "x": x}
-    shown = [doctest.DocTestParser().get_examples(block) for block in blocks("pycon")]
-    results = []
-    for example in (example for examples in shown for example in examples):
-        try:
-            results.append(eval(example.source, names))
-        except SyntaxError:
-            exec(compile(example.source, "page", "exec"), names)
-    np.testing.assert_allclose(results[-1], 3 * x + 1)
-    normalised = names["normalised"](x)  # type: ignore[operator]
+    normalised = examples.globs["normalised"](x)
     np.testing.assert_allclose(normalised, x / np.sqrt((x**2).mean()) + 1, rtol=1e-5)

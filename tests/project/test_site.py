@@ -12,6 +12,7 @@ import pytest
 
 from tests.project import checkout
 from tests.project.reference import DESCRIBED, MODULES, PAGES, page
+from tests.project.site import on_page_markdown, without_prompts
 
 DOCS = checkout.ROOT / "docs"
 
@@ -40,3 +41,37 @@ def test_every_page_is_in_the_navigation() -> None:
 def test_the_reference_is_what_the_code_says(module: str) -> None:
     written = (PAGES / f"{module}.md").read_text(encoding="utf-8")
     assert written == page(module), "python -m tests.project.reference writes it anew"
+
+
+def test_examples_have_no_prompts_on_the_site() -> None:
+    examples = """
+>>> def f(x):
+...     return x  # as it is
+
+>>> f(1)
+1
+>>> print(text)  # doctest: +ELLIPSIS
+first
+...
+last
+>>> f(2)
+2
+
+"""
+    shown = without_prompts(examples.lstrip())
+    assert re.findall(r"^```(.*?)\n(.*?)\n```$", shown, re.DOTALL | re.MULTILINE) == [
+        ("python", "def f(x):\n    return x  # as it is\n\nf(1)"),
+        ("{ .text .no-copy }", "1"),
+        ("python", "print(text)"),
+        ("{ .text .no-copy }", "first\n...\nlast"),
+        ("python", "f(2)"),
+        ("{ .text .no-copy }", "2"),
+    ]
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.glob("*.md")), ids=lambda path: path.stem)
+def test_what_is_copied_from_the_site_is_python(path: Path) -> None:
+    shown = on_page_markdown(path.read_text(encoding="utf-8"))
+    assert not re.search("^>>> ", shown, re.MULTILINE)
+    for block in re.findall(r"^```python\n(.*?)^```", shown, re.DOTALL | re.MULTILINE):
+        compile(block, str(path), "exec")

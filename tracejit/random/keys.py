@@ -7,6 +7,7 @@ first, second = random.split(key)
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
@@ -151,6 +152,10 @@ def drawn(function: Callable[..., Any]) -> Callable[..., Any]:
     def draw(key: Any, *args: Any, **kwargs: Any) -> Any:
         return call(raw(key, name), *args, **kwargs)
 
+    signature = inspect.signature(function)
+    _, *others = signature.parameters.values()
+    key = inspect.Parameter("key", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    setattr(draw, "__signature__", signature.replace(parameters=[key, *others]))  # noqa: B010
     return draw
 
 
