@@ -141,10 +141,13 @@ class ArrayJudge:
         try:
             with bounded(self._most_seconds):
                 module = tj.jit(names["f"]).lower(*arrays).module
-            with self._clock.timed() as timing:
-                artifact = compile_for(module)
         except (TracejitError, NotImplementedError):
             return "", None
+        try:
+            with self._clock.timed() as timing:
+                artifact = compile_for(module)
+        except TracejitError as error:  # what the verifier has found, too
+            return f"{type(error).__name__}: {error}\n{text}", module
         wrong = _difference(artifact, arrays, expected) or timing.complaint
         return f"{wrong}\n{text}" if wrong else "", module
 
