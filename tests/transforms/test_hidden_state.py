@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import itertools
 import queue
@@ -9,6 +10,7 @@ import random
 import re
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -478,3 +480,47 @@ def test_an_attribute_that_is_written_to_and_bound_anew() -> None:
     jitted = tj.jit(function, autograph=True)
     for n in (0, 3):
         np.testing.assert_array_equal(jitted(np.arange(6.0), n), function(np.arange(6.0), n))
+
+
+def test_globals_of_another_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "counting_module.py").write_text("n = 0\ndef bump():\n    global n\n    n += 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    module: Any = importlib.import_module("counting_module")
+
+    def f(x: Any) -> Any:
+        before = module.n
+        if x > 0:
+            module.bump()
+        return x + module.n - before
+
+    def importing(x: Any) -> Any:
+        import counting_module  # type: ignore[import-not-found]
+
+        before = counting_module.n
+        if x > 0:
+            counting_module.bump()
+        return x + counting_module.n - before
+
+    for function in (f, importing):
+        module.n = 0
+        jitted = tj.jit(function, autograph=True)
+        assert jitted(-1.0) == -1
+        assert jitted(2.0) == 3
+
+
+def test_files_are_not_written_in_recorded_branches(tmp_path: Path) -> None:
+    def f(x: Any) -> Any:
+        if x > 0:
+            with open(tmp_path / "log", "w") as file:
+                file.write("above")
+        return x
+
+    with pytest.raises(ConcretizationError, match="open is called"):
+        tj.jit(f, autograph=True)(-1.0)
+
+    def quiet(x: Any) -> Any:
+        with open(tmp_path / "log", "w") as file:
+            file.write("traced")
+        return x
+
+    assert tj.jit(quiet)(1.0) == 1

@@ -31,7 +31,7 @@ from tracejit.trace.hash_consing import Memory
 from tracejit.trace.hidden_errors import require_seen
 
 SETTLED = 512
-"""After so many instructions, values that are known while tracing are plain arrays."""
+"""Instructions after which values that are known while tracing are plain arrays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +100,10 @@ class Trace:
     behind the other. ``unknown`` values are known to depend on unknown arguments.
     A trace ``is_settled`` when it is so long that known values are plain arrays in it
     (`tracejit.trace.settled`), which are ``unrecorded``; ``literals`` are values that it has of
-    others; ``inside`` so many functions that record. ``hidden_writes`` are what statements, by
-    their code, have been found to change beside their variables, ``twins`` are containers that may
-    be one when the graph runs. ``memory`` has what earlier traces of the function made; inner
-    traces make everything anew.
+    others; ``inside`` counts the functions that are recording. ``hidden_writes`` are what
+    statements, by their code, have been found to change beside their variables, ``twins`` are
+    containers that may be one when the graph runs. ``memory`` has what earlier traces of the
+    function made; inner traces make everything anew.
     """
 
     __slots__ = (

@@ -81,7 +81,7 @@ def _is_small(operand: Instruction) -> bool:
 
 
 def _is_geometric(name: str, edges: Mapping[str, Growth]) -> bool:
-    """Whether a variable is made of itself in more than one way, or times a factor."""
+    """Whether a variable is computed from itself in more than one way, or times a factor."""
     own = {one for one in edges if one in _behind(name, edges) and name in _behind(one, edges)}
     ways = [factor for one in own for other, factor in edges[one].items() if other in own]
     return len(ways) > len(own) or MANY in ways

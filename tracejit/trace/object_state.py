@@ -28,7 +28,9 @@ from tracejit.errors import ConcretizationError
 from tracejit.sources import is_internal, warn
 from tracejit.trace.outside_world import FrozenValueWarning
 from tracejit.trace.recording import (
+    Namespace,
     RecordingGlobals,
+    flush_writes,
     is_users,
     is_users_module,
 )
@@ -109,13 +111,11 @@ class _Globals:
     def __init__(self, values: dict[str, Any]) -> None:
         self.own = values
         self.names: set[str] = set()
-        self.copies: RecordingGlobals | None = None
 
     @property
     def values(self) -> dict[str, Any]:
         """The globals, with what copies of functions have written to them."""
-        if self.copies is not None:
-            self.copies.flush()
+        flush_writes(self.own)
         return self.own
 
 
@@ -276,21 +276,26 @@ def _of_function(function: FunctionType, made: Snapshot) -> Iterator[tuple[str, 
     yield from zip(optional, defaults, strict=True)
     yield from (function.__kwdefaults__ or {}).items()
     values: dict[str, Any] = function.__globals__
-    copies = values if isinstance(values, RecordingGlobals) else None
-    values = values if copies is None else copies.module_globals
+    values = values.module_globals if isinstance(values, RecordingGlobals) else values
     known = made.globals.setdefault(id(values), _Globals(values))
-    known.copies = known.copies if copies is None else copies
     names = _all_names(function.__code__)
     # Those that are not there yet may be made.
     known.names |= names
+    modules: list[Any] = [sys.modules.get(name) for name in names]  # imported inside
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # not assigned yet
+            modules.append(cell.cell_contents)
     for name in names & values.keys():
         value = values[name]
+        modules.append(value)
         if type(value) is not ModuleType:
             yield name, value
-        elif is_users_module(value):
-            inside = made.globals.setdefault(id(vars(value)), _Globals(vars(value)))
+    for module in modules:
+        module = getattr(module, "_module", None) if type(module) is Namespace else module
+        if type(module) is ModuleType and is_users_module(module):
+            inside = made.globals.setdefault(id(vars(module)), _Globals(vars(module)))
             inside.names |= names
-            yield from ((one, vars(value)[one]) for one in names & vars(value).keys())
+            yield from ((one, vars(module)[one]) for one in names & vars(module).keys())
 
 
 def _functions_in(function: FunctionType) -> Iterator[Any]:

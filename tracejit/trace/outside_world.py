@@ -101,9 +101,12 @@ def is_outside(function: Any) -> bool:
 
 @functools.wraps(builtins.open)
 def open_and_warn(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
-    """``open`` as traced functions see it: what is read from a file is frozen."""
+    """``open`` as traced functions see it: what is read from a file is frozen, and no body that is
+    recorded once for many iterations may write one.
+    """
     if set(mode) & {"r", "+"}:
         return _call_and_warn(open, "open", file, mode, *args, **kwargs)
+    _calls.names.append("open")
     return open(file, mode, *args, **kwargs)
 
 
@@ -138,7 +141,7 @@ class _Date(metaclass=_Clock):
 
 
 class _Seedable(_Clock):
-    """The class of what traced functions see in place of a class of random generators."""
+    """A class of random generators as traced functions see it."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if _is_seeded(args, kwargs):

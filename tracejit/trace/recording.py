@@ -285,6 +285,13 @@ def recording_globals(module_globals: dict[str, Any]) -> RecordingGlobals:
     return known
 
 
+def flush_writes(module_globals: dict[str, Any]) -> None:
+    """Passes on to a module what the copies of its functions have written to globals."""
+    known = _GLOBALS.get(id(module_globals))
+    if known is not None:
+        known.flush()
+
+
 def copied(function: FunctionType, cells: dict[int, CellType] | None = None) -> FunctionType:
     """A copy of a function that sees recording namespaces; of a copy, itself.
 

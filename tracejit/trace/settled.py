@@ -5,7 +5,7 @@ board[r] = c                    is NumPy's own, and records nothing
 x + board                       records a constant
 
 A search over known values, such as that for eight queens, takes NumPy's time and leaves no graph.
-Short traces record what is known as well, so that a graph shows what the function says.
+Short traces record known values as well: their graphs show all that the function says.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ _STEEP = frozenset({ACOS, ACOSH, ASIN, ATANH, CBRT, LOG, LOG1P, POW, RSQRT, SQRT
 """Functions whose derivative is infinite somewhere."""
 COUNTER = "autograph_counter"
 HARMLESS = 20
-"""A product of so many numbers up to itself has 64 bits: 20!."""
+"""The greatest number whose factorial has 64 bits."""
 FASTEST = 2**20
 """The most that a Python integer may grow in a step."""
 
