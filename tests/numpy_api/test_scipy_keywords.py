@@ -38,7 +38,7 @@ TIMES_ONLY = frozenset(
 """Keywords that change no result."""
 REFUSED = frozenset(
     {
-        *(("eigh", name) for name in ("b", "subset_by_index", "subset_by_value", "type")),
+        ("eigh", "subset_by_value"),
         ("qr", "pivoting"),
     }
 )
@@ -73,7 +73,17 @@ TABLE: dict[str, dict[str, tuple[tuple[Any, ...], Values]]] = {
         "cho_factor": ((S,), {"lower": (True,)}),
         "cho_solve": (((np.tril(S), True), B), {}),
         "det": ((A,), {}),
-        "eigh": ((S,), {"lower": (False,), "eigvals_only": (True,)}),
+        "eigh": (
+            (S,),
+            # Those of generalised problems have a test of their own, below.
+            {
+                "lower": (False,),
+                "eigvals_only": (True,),
+                "subset_by_index": ((1, 2),),
+                "b": (),
+                "type": (),
+            },
+        ),
         "expm": ((A,), {}),
         "inv": ((A,), {"assume_a": ("sym", "upper triangular"), "lower": (True,)}),
         "lu": ((A,), {"permute_l": (True,), "p_indices": (True,)}),
@@ -247,6 +257,31 @@ def test_values(name: str) -> None:
     _near(tj.jit(lambda *xs: function(scipy, *xs))(*given), function(scipy, *given))
 
 
+@pytest.mark.parametrize("kind", [1, 2, 3])
+@pytest.mark.parametrize("lower", [True, False])
+def test_generalised_eigenvalues(kind: int, lower: bool) -> None:
+    """Eigenvectors are the same up to a factor of magnitude 1; the normalisation is SciPy's."""
+    for a in (A + A.T, A + A.T + 1j * (A - A.T)):
+        b = S + (0.1j * (A - A.T) if np.iscomplexobj(a) else 0)
+
+        def function(linalg: Any, a: Any, b: Any) -> Any:
+            return linalg.eigh(a, b, type=kind, lower=lower)
+
+        values, vectors = tj.jit(lambda a, b: function(scipy.linalg, a, b))(a, b)
+        wanted, theirs = function(scipy.linalg, a, b)
+        np.testing.assert_allclose(values, wanted, 1e-10)
+        turned = (vectors.conj() * theirs).sum(0)
+        np.testing.assert_allclose(vectors * (turned / abs(turned)), theirs, 1e-9, atol=1e-11)
+        some = tj.scipy.linalg.eigh(
+            a, b, type=kind, lower=lower, eigvals_only=True, subset_by_index=(1, 2)
+        )
+        np.testing.assert_allclose(some, wanted[1:3], 1e-10)
+    h = 1e-6
+    slope = tj.grad(lambda t: tj.scipy.linalg.eigh(A + A.T, S + t * np.eye(4), type=kind)[0][1])
+    sides = [scipy.linalg.eigh(A + A.T, S + t * np.eye(4), type=kind)[0][1] for t in (-h, h)]
+    np.testing.assert_allclose(slope(0.0), (sides[1] - sides[0]) / 2 / h, 1e-5)
+
+
 def test_objects_made_outside() -> None:
     made = scipy.stats.norm(0.5, 2.0)
     _near(tj.jit(lambda x: made.logpdf(x))(X), made.logpdf(X))
@@ -256,6 +291,14 @@ def test_objects_made_outside() -> None:
 
 
 def test_refused() -> None:
+    with pytest.raises(AttributeValueError, match="subset_by_value decides shapes by values"):
+        tj.jit(lambda x: scipy.linalg.eigh(x, subset_by_value=(0, 1)))(S)
+    with pytest.raises(AttributeValueError, match="subset_by_index must be two indices in order"):
+        tj.jit(lambda x: scipy.linalg.eigh(x, subset_by_index=(2, 9)))(S)
+    with pytest.raises(AttributeValueError, match="type must be 1, 2 or 3, not 4"):
+        tj.jit(lambda x: scipy.linalg.eigh(x, x, type=4))(S)
+    with pytest.raises(ValueError, match="must have equal sizes"):
+        tj.jit(lambda x: scipy.linalg.eigh(x, x[:2, :2]))(S)
     with pytest.raises(ArgumentError, match=r"norm\.pdf: takes real numbers, not complex128"):
         tj.jit(lambda x: scipy.stats.norm.pdf(x))(Z)
     with pytest.raises(UnsupportedError, match=r"scipy\.stats\.gamma\.ppf: cannot be traced"):

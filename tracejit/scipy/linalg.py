@@ -305,12 +305,54 @@ def eigh(
 ) -> Any:
     """(w, v): the eigenvalues, ascending, and eigenvectors of Hermitian matrices; w alone.
 
-    Raises `AttributeValueError` for a generalised problem (``b``) and for a subset of eigenvalues.
+    With positive definite matrices ``b`` the problem is a v = w b v for ``type`` 1, a b v = w v
+    for 2 and b a v = w v for 3; eigenvectors have v^H b v = 1, for type 3 v^H b^-1 v = 1.
+    ``subset_by_index`` (first, last) selects eigenvalues. Raises `AttributeValueError` for another
+    type, for indices out of range, and for ``subset_by_value``, which decides shapes by values.
     """
-    if b is not None or subset_by_index is not None or subset_by_value is not None:
-        raise AttributeValueError("eigh: b and subsets of eigenvalues are not supported")
+    if subset_by_value is not None:
+        raise AttributeValueError(
+            "eigh: subset_by_value decides shapes by values; use subset_by_index, or a mask"
+        )
+    if type not in (1, 2, 3):
+        raise AttributeValueError(f"eigh: type must be 1, 2 or 3, not {type!r}")
     side = "L" if lower else "U"
-    return np_linalg.eigvalsh(a, side) if eigvals_only else tuple(np_linalg.eigh(a, side))
+    array = matrices_of("eigh", a, square=True)
+    kept = _kept_eigenvalues(subset_by_index, array.shape[-1])
+    if b is None:
+        if eigvals_only:
+            return np_linalg.eigvalsh(array, side)[..., kept]
+        values, vectors = np_linalg.eigh(array, side)
+        return values[..., kept], vectors[..., kept]
+    left, right = common("eigh", a, b)
+    require_matrices("eigh", left, square=True)
+    require_matrices("eigh", right, square=True)
+    if left.shape[-1] != right.shape[-1]:
+        raise MatrixError(f"eigh: a {left.shape} and b {right.shape} must have equal sizes")
+    full, factor = _mirrored(left, lower, True), cholesky(_mirrored(right, lower, True), True)
+    if type == 1:
+        # With b = l l^H, a v = w b v is (l^-1 a l^-H) u = w u for u = l^H v.
+        half = solve_triangular(factor, full, 0, True)
+        inner = solve_triangular(factor, half.swapaxes(-1, -2).conj(), 0, True)
+    else:
+        inner = factor.conj().swapaxes(-1, -2) @ full @ factor
+    inner = _mirrored(inner, True, True)
+    if eigvals_only:
+        return np_linalg.eigvalsh(inner)[..., kept]
+    values, vectors = np_linalg.eigh(inner)
+    vectors = factor @ vectors if type == 3 else solve_triangular(factor, vectors, 2, True)
+    return values[..., kept], vectors[..., kept]
+
+
+def _kept_eigenvalues(subset: Any, size: int) -> slice:
+    if subset is None:
+        return slice(None)
+    first, last = (int(index) for index in subset)
+    if not 0 <= first <= last < size:
+        raise AttributeValueError(
+            f"eigh: subset_by_index must be two indices in order, below {size}; it is {subset}"
+        )
+    return slice(first, last + 1)
 
 
 @linear(scipy_linalg.svd)

@@ -261,6 +261,97 @@ _EXAMPLES = {
     "numpy.tan": (">>> tnp.tan([-1.5, 0.5]).round(4)\narray([-14.1014,   0.5463])"),
     "numpy.tanh": (">>> tnp.tanh([-1.5, 0.5]).round(4)\narray([-0.9051,  0.4621])"),
     "numpy.trunc": (">>> tnp.trunc([-1.5, 0.5])\narray([-1.,  0.])"),
+    "scipy.special.agm": (">>> tj.scipy.special.agm(2.0, 0.5).round(4)\nnp.float64(1.1215)"),
+    "scipy.special.airy": (
+        ">>> [one.round(4) for one in tj.scipy.special.airy(0.5)]\n"
+        "[np.float64(0.2317), np.float64(-0.2249), np.float64(0.8543), np.float64(0.5446)]"
+    ),
+    "scipy.special.bdtr": (">>> tj.scipy.special.bdtr(2, 6, 0.3).round(4)\nnp.float64(0.7443)"),
+    "scipy.special.bdtrc": (">>> tj.scipy.special.bdtrc(2, 6, 0.3).round(4)\nnp.float64(0.2557)"),
+    "scipy.special.betainccinv": (
+        ">>> tj.scipy.special.betainccinv(2.0, 3.0, 0.5).round(4)\nnp.float64(0.3857)"
+    ),
+    "scipy.special.betaincinv": (
+        ">>> tj.scipy.special.betaincinv(2.0, 3.0, 0.5).round(4)\nnp.float64(0.3857)"
+    ),
+    "scipy.special.chdtri": (">>> tj.scipy.special.chdtri(2.0, 0.5).round(4)\nnp.float64(1.3863)"),
+    "scipy.special.dawsn": (">>> tj.scipy.special.dawsn(0.5).round(4)\nnp.float64(0.4244)"),
+    "scipy.special.ellipe": (">>> tj.scipy.special.ellipe(0.5).round(4)\nnp.float64(1.3506)"),
+    "scipy.special.ellipeinc": (
+        ">>> tj.scipy.special.ellipeinc(1.0, 0.5).round(4)\nnp.float64(0.9273)"
+    ),
+    "scipy.special.ellipj": (
+        ">>> [one.round(4) for one in tj.scipy.special.ellipj(0.8, 0.6)]\n"
+        "[np.float64(0.6856), np.float64(0.728), np.float64(0.8473), np.float64(0.7554)]"
+    ),
+    "scipy.special.ellipk": (">>> tj.scipy.special.ellipk(0.5).round(4)\nnp.float64(1.8541)"),
+    "scipy.special.ellipkinc": (
+        ">>> tj.scipy.special.ellipkinc(1.0, 0.5).round(4)\nnp.float64(1.0832)"
+    ),
+    "scipy.special.ellipkm1": (">>> tj.scipy.special.ellipkm1(0.5).round(4)\nnp.float64(1.8541)"),
+    "scipy.special.elliprc": (
+        ">>> tj.scipy.special.elliprc(1.0, 2.0).round(4)\nnp.float64(0.7854)"
+    ),
+    "scipy.special.elliprd": (
+        ">>> tj.scipy.special.elliprd(2.0, 3.0, 0.5).round(4)\nnp.float64(0.959)"
+    ),
+    "scipy.special.elliprf": (
+        ">>> tj.scipy.special.elliprf(2.0, 3.0, 0.5).round(4)\nnp.float64(0.787)"
+    ),
+    "scipy.special.elliprg": (
+        ">>> tj.scipy.special.elliprg(2.0, 3.0, 0.5).round(4)\nnp.float64(1.3294)"
+    ),
+    "scipy.special.erfi": (">>> tj.scipy.special.erfi(0.5).round(4)\nnp.float64(0.615)"),
+    "scipy.special.fdtri": (
+        ">>> tj.scipy.special.fdtri(2.0, 3.0, 0.5).round(4)\nnp.float64(0.8811)"
+    ),
+    "scipy.special.fresnel": (
+        ">>> [one.round(4) for one in tj.scipy.special.fresnel(0.5)]\n"
+        "[np.float64(0.0647), np.float64(0.4923)]"
+    ),
+    "scipy.special.gammainccinv": (
+        ">>> tj.scipy.special.gammainccinv(2.0, 0.5).round(4)\nnp.float64(1.6783)"
+    ),
+    "scipy.special.gammaincinv": (
+        ">>> tj.scipy.special.gammaincinv(2.0, 0.5).round(4)\nnp.float64(1.6783)"
+    ),
+    "scipy.special.gdtrix": (
+        ">>> tj.scipy.special.gdtrix(2.0, 3.0, 0.5).round(4)\nnp.float64(1.337)"
+    ),
+    "scipy.special.jve": (">>> tj.scipy.special.jve(2.0, 0.5).round(4)\nnp.float64(0.0306)"),
+    "scipy.special.k0": (">>> tj.scipy.special.k0(0.5).round(4)\nnp.float64(0.9244)"),
+    "scipy.special.k0e": (">>> tj.scipy.special.k0e(0.5).round(4)\nnp.float64(1.5241)"),
+    "scipy.special.k1": (">>> tj.scipy.special.k1(0.5).round(4)\nnp.float64(1.6564)"),
+    "scipy.special.k1e": (">>> tj.scipy.special.k1e(0.5).round(4)\nnp.float64(2.731)"),
+    "scipy.special.kn": (">>> tj.scipy.special.kn(2.0, 0.5).round(4)\nnp.float64(7.5502)"),
+    "scipy.special.kv": (">>> tj.scipy.special.kv(2.0, 0.5).round(4)\nnp.float64(7.5502)"),
+    "scipy.special.kve": (">>> tj.scipy.special.kve(2.0, 0.5).round(4)\nnp.float64(12.4481)"),
+    "scipy.special.nbdtr": (">>> tj.scipy.special.nbdtr(2, 6, 0.3).round(4)\nnp.float64(0.0113)"),
+    "scipy.special.nbdtrc": (">>> tj.scipy.special.nbdtrc(2, 6, 0.3).round(4)\nnp.float64(0.9887)"),
+    "scipy.special.ndtri_exp": (
+        ">>> tj.scipy.special.ndtri_exp(-0.9).round(4)\nnp.float64(-0.2364)"
+    ),
+    "scipy.special.nrdtrimn": (
+        ">>> tj.scipy.special.nrdtrimn(0.3, 2.0, 1.1).round(4)\nnp.float64(2.1488)"
+    ),
+    "scipy.special.nrdtrisd": (
+        ">>> tj.scipy.special.nrdtrisd(0.3, 0.7, 1.1).round(4)\nnp.float64(1.5256)"
+    ),
+    "scipy.special.pdtri": (">>> tj.scipy.special.pdtri(2.0, 0.5).round(4)\nnp.float64(2.6741)"),
+    "scipy.special.shichi": (
+        ">>> [one.round(4) for one in tj.scipy.special.shichi(0.5)]\n"
+        "[np.float64(0.507), np.float64(-0.0528)]"
+    ),
+    "scipy.special.sici": (
+        ">>> [one.round(4) for one in tj.scipy.special.sici(0.5)]\n"
+        "[np.float64(0.4931), np.float64(-0.1778)]"
+    ),
+    "scipy.special.stdtrit": (">>> tj.scipy.special.stdtrit(2.0, 0.5).round(4)\nnp.float64(0.0)"),
+    "scipy.special.voigt_profile": (
+        ">>> tj.scipy.special.voigt_profile(2.0, 3.0, 0.5).round(4)\nnp.float64(0.0964)"
+    ),
+    "scipy.special.yv": (">>> tj.scipy.special.yv(2.0, 0.5).round(4)\nnp.float64(-5.4414)"),
+    "scipy.special.yve": (">>> tj.scipy.special.yve(2.0, 0.5).round(4)\nnp.float64(-5.4414)"),
     "scipy.special.beta": (">>> tj.scipy.special.beta(2.0, 3.0).round(4)\nnp.float64(0.0833)"),
     "scipy.special.betainc": (
         ">>> tj.scipy.special.betainc(2.0, 3.0, 0.5).round(4)\nnp.float64(0.6875)"

@@ -6,8 +6,10 @@ import tracejit.scipy.special as special
 from __future__ import annotations
 
 from tracejit.numpy.trigonometric import sinc
-from tracejit.scipy.special.bessel import j0, j1, jn, jv, y0, y1, yn
+from tracejit.scipy.special.airy import airy, spherical_in, spherical_jn, spherical_kn, spherical_yn
+from tracejit.scipy.special.bessel import j0, j1, jn, jv, jve, y0, y1, yn, yv, yve
 from tracejit.scipy.special.bessel_modified import iv, ive
+from tracejit.scipy.special.bessel_second_modified import k0, k0e, k1, k1e, kn, kv, kve
 from tracejit.scipy.special.betas import beta, betaln, poch
 from tracejit.scipy.special.distributions import (
     betaincc,
@@ -49,6 +51,19 @@ from tracejit.scipy.special.elementary import (
     xlog1py,
     xlogy,
 )
+from tracejit.scipy.special.elliptic import (
+    agm,
+    ellipe,
+    ellipeinc,
+    ellipj,
+    ellipk,
+    ellipkinc,
+    ellipkm1,
+    elliprc,
+    elliprd,
+    elliprf,
+    elliprg,
+)
 from tracejit.scipy.special.errors import (
     erf,
     erfc,
@@ -58,12 +73,31 @@ from tracejit.scipy.special.errors import (
     log_ndtr,
     ndtr,
     ndtri,
+    ndtri_exp,
 )
 from tracejit.scipy.special.faddeeva import wofz
 from tracejit.scipy.special.gammas import digamma, gamma, gammaln, gammasgn, psi, rgamma
 from tracejit.scipy.special.incomplete_beta import betainc
 from tracejit.scipy.special.incomplete_gamma import gammainc, gammaincc
 from tracejit.scipy.special.integrals import exp1, expi, expn
+from tracejit.scipy.special.inverse_shares import (
+    bdtr,
+    bdtrc,
+    betainccinv,
+    betaincinv,
+    chdtri,
+    fdtri,
+    gammainccinv,
+    gammaincinv,
+    gdtrix,
+    nbdtr,
+    nbdtrc,
+    nrdtrimn,
+    nrdtrisd,
+    pdtri,
+    stdtrit,
+)
+from tracejit.scipy.special.oscillating import dawsn, erfi, fresnel, shichi, sici, voigt_profile
 from tracejit.scipy.special.sums import (
     bernoulli,
     comb,
@@ -79,10 +113,16 @@ from tracejit.scipy.special.sums import (
 )
 
 __all__ = [
+    "agm",
+    "airy",
+    "bdtr",
+    "bdtrc",
     "bernoulli",
     "beta",
     "betainc",
     "betaincc",
+    "betainccinv",
+    "betaincinv",
     "betaln",
     "binom",
     "boxcox",
@@ -90,14 +130,27 @@ __all__ = [
     "cbrt",
     "chdtr",
     "chdtrc",
+    "chdtri",
     "comb",
     "cosm1",
+    "dawsn",
     "digamma",
+    "ellipe",
+    "ellipeinc",
+    "ellipj",
+    "ellipk",
+    "ellipkinc",
+    "ellipkm1",
+    "elliprc",
+    "elliprd",
+    "elliprf",
+    "elliprg",
     "entr",
     "erf",
     "erfc",
     "erfcinv",
     "erfcx",
+    "erfi",
     "erfinv",
     "exp1",
     "exp2",
@@ -110,13 +163,18 @@ __all__ = [
     "factorial",
     "fdtr",
     "fdtrc",
+    "fdtri",
+    "fresnel",
     "gamma",
     "gammainc",
     "gammaincc",
+    "gammainccinv",
+    "gammaincinv",
     "gammaln",
     "gammasgn",
     "gdtr",
     "gdtrc",
+    "gdtrix",
     "huber",
     "i0",
     "i0e",
@@ -129,7 +187,15 @@ __all__ = [
     "j1",
     "jn",
     "jv",
+    "jve",
+    "k0",
+    "k0e",
+    "k1",
+    "k1e",
     "kl_div",
+    "kn",
+    "kv",
+    "kve",
     "log1p",
     "log_expit",
     "log_ndtr",
@@ -137,10 +203,16 @@ __all__ = [
     "logit",
     "logsumexp",
     "multigammaln",
+    "nbdtr",
+    "nbdtrc",
     "ndtr",
     "ndtri",
+    "ndtri_exp",
+    "nrdtrimn",
+    "nrdtrisd",
     "pdtr",
     "pdtrc",
+    "pdtri",
     "perm",
     "poch",
     "polygamma",
@@ -148,16 +220,26 @@ __all__ = [
     "psi",
     "rel_entr",
     "rgamma",
+    "shichi",
+    "sici",
     "sinc",
     "softmax",
     "softplus",
     "spence",
+    "spherical_in",
+    "spherical_jn",
+    "spherical_kn",
+    "spherical_yn",
     "stdtr",
+    "stdtrit",
+    "voigt_profile",
     "wofz",
     "xlog1py",
     "xlogy",
     "y0",
     "y1",
     "yn",
+    "yv",
+    "yve",
     "zeta",
 ]

@@ -1,4 +1,4 @@
-"""Bessel functions of whole orders: j0, j1, jn and y0, y1, yn.
+"""Bessel functions of whole orders: j0, j1, jn and y0, y1, yn; jv and yv choose by their order.
 
 Orders 0 and 1 are polynomials up to 8 and Hankel's form beyond. Higher orders of Y go up by the
 recurrence, those of J as well as long as the order is less than the argument; above, ratios of
@@ -14,10 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.special as scipy_special
 
-from tracejit.errors import UnsupportedError
 from tracejit.numpy.bessel import chebyshev
 from tracejit.numpy.building import constant_value
 from tracejit.scipy.special import bessel_tables as tables
+from tracejit.scipy.special.bessel_real import jv_of, yv_of
 from tracejit.scipy.special.functions import special
 from tracejit.scipy.special.terms import (
     Term,
@@ -27,9 +27,9 @@ from tracejit.scipy.special.terms import (
     known_derivative,
     log,
     magnitude,
+    no_slope,
     repeat,
     sin,
-    smaller,
     sqrt,
     where,
 )
@@ -176,7 +176,7 @@ def jn_of(n: Term, x: Term) -> Term:
     def slope(n: Term, x: Term) -> Term:
         return 0.5 * (jn_of(n - 1, x) - jn_of(n + 1, x))
 
-    return known_derivative("jn", _jn, [_no_slope, slope], [n, x])
+    return known_derivative("jn", _jn, [no_slope, slope], [n, x])
 
 
 def _yn(n: Term, x: Term) -> Term:
@@ -199,21 +199,25 @@ def yn_of(n: Term, x: Term) -> Term:
     return known_derivative("yn", _yn, [None, slope], [n, x])
 
 
-def _no_slope(n: Term, x: Term) -> Term:
-    """The derivative in the order, which is not known here."""
-    return smaller(n + x, np.nan)
+def _known_to_be_whole(n: Term) -> bool:
+    order = constant_value(n.value)
+    return order is not None and float(order.real) == math.floor(order.real)
 
 
 def _jv(n: Term, x: Term) -> Term:
-    order = constant_value(n.value)
-    if order is not None and float(order.real) != math.floor(order.real):
-        raise UnsupportedError(f"jv: the order {order.real} is not a whole number")
-    return jn_of(n, x)
+    return jn_of(n, x) if _known_to_be_whole(n) else jv_of(n, x)
+
+
+def _yv(n: Term, x: Term) -> Term:
+    return yn_of(n, x) if _known_to_be_whole(n) else yv_of(n, x)
 
 
 j0 = special(scipy_special.j0, j0_of)
 j1 = special(scipy_special.j1, j1_of)
 jn = jv = special(scipy_special.jv, _jv)
+jve = special(scipy_special.jve, _jv)
+yv = special(scipy_special.yv, _yv)
+yve = special(scipy_special.yve, _yv)
 y0 = special(scipy_special.y0, y0_of)
 y1 = special(scipy_special.y1, y1_of)
 yn = special(scipy_special.yn, yn_of)

@@ -19,6 +19,7 @@ from tracejit.scipy.special.functions import special
 from tracejit.scipy.special.terms import (
     Term,
     exp,
+    expm1,
     floor,
     known_derivative,
     larger,
@@ -198,6 +199,38 @@ def log_ndtr_of(x: Term) -> Term:
     return where(low, lower, upper)
 
 
+def ndtri_of(p: Term) -> Term:
+    """The inverse of `ndtr_of`."""
+    return -_ROOT_2 * erfcinv_of(2 * p)
+
+
+def _ndtri_exp(y: Term) -> Term:
+    """By Newton's method on log_ndtr; from far out, where the tail is about exp(-x**2 / 2)."""
+    share = exp(y)
+    far = y < -20
+    above = y > -1e-2
+    rest = where(above, -expm1(where(above, y, -1e-2)), 0.5)
+    inside = where(far | above, 0.5, share)
+    x = where(above, -ndtri_of(rest), ndtri_of(inside))
+    distance = where(far, -y, 20.0)
+    guess = -sqrt(2 * distance - log(4 * math.pi * distance))
+    for _ in range(4):
+        mills = erfcx_of(guess * (-1 / _ROOT_2))
+        value = log(0.5 * mills) - 0.5 * guess * guess
+        guess = guess - (value + distance) * mills * math.sqrt(math.pi / 2)
+    made = where(far, where(y == -np.inf, y, guess), x)
+    return where(y > 0, np.nan, where(y == 0, np.inf, made))
+
+
+def ndtri_exp_of(y: Term) -> Term:
+    """x with log_ndtr(x) = y."""
+
+    def slope(y: Term) -> Term:
+        return erfcx_of(ndtri_exp_of(y) * (-1 / _ROOT_2)) * math.sqrt(math.pi / 2)
+
+    return known_derivative("ndtri_exp", _ndtri_exp, [slope], [y])
+
+
 erf = special(scipy_special.erf, terms.erf, faddeeva.erf_of)
 erfc = special(scipy_special.erfc, erfc_of, faddeeva.erfc_of)
 erfcx = special(scipy_special.erfcx, erfcx_of, faddeeva.erfcx_of)
@@ -205,4 +238,5 @@ erfinv = special(scipy_special.erfinv, erfinv_of)
 erfcinv = special(scipy_special.erfcinv, erfcinv_of)
 ndtr = special(scipy_special.ndtr, ndtr_of)
 log_ndtr = special(scipy_special.log_ndtr, log_ndtr_of)
-ndtri = special(scipy_special.ndtri, lambda p: -_ROOT_2 * erfcinv_of(2 * p))
+ndtri = special(scipy_special.ndtri, ndtri_of)
+ndtri_exp = special(scipy_special.ndtri_exp, ndtri_exp_of)

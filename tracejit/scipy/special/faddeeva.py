@@ -37,7 +37,7 @@ def _coefficients() -> list[float]:
     return [float(one) for one in found[1 : _TERMS + 1]]
 
 
-def _upper(z: Term) -> Term:
+def upper(z: Term) -> Term:
     """w(z) where the imaginary part is not negative."""
     turned = z * 1j
     below = _WIDTH - turned
@@ -53,7 +53,7 @@ def _imaginary(z: Term) -> Term:
     return Term(elementwise_unary.imag(z.value))
 
 
-def _gauss(z: Term) -> Term:
+def gauss_of(z: Term) -> Term:
     """exp(-z**2), where the square's real part does not cancel."""
     x, y = _real(z), _imaginary(z)
     square = Term(elementwise.complex(((y - x) * (y + x)).value, (-2 * x * y).value))
@@ -73,30 +73,30 @@ def _erf(z: Term) -> Term:
     near = where(small, right, 0.0)
     series = near * polynomial(near * near, _SERIES)
     far = where(small, 1.0, right)
-    made = where(small, series, 1 - _gauss(far) * _upper(far * 1j))
+    made = where(small, series, 1 - gauss_of(far) * upper(far * 1j))
     return where(left, -made, made)
 
 
 def _erfc(z: Term) -> Term:
     left, right = _to_the_right(z)
-    tail = _gauss(right) * _upper(right * 1j)
+    tail = gauss_of(right) * upper(right * 1j)
     return where(left, 2 - tail, tail)
 
 
 def _wofz(z: Term) -> Term:
     lower = _imaginary(z) < 0
-    upper = _upper(where(lower, -z, z))
-    return where(lower, 2 * _gauss(where(lower, z, 0.0)) - upper, upper)
+    above = upper(where(lower, -z, z))
+    return where(lower, 2 * gauss_of(where(lower, z, 0.0)) - above, above)
 
 
 def erf_of(z: Term) -> Term:
     """The error function of complex numbers."""
-    return known_derivative("erf", _erf, [lambda z: (2 / _ROOT_PI) * _gauss(z)], [z])
+    return known_derivative("erf", _erf, [lambda z: (2 / _ROOT_PI) * gauss_of(z)], [z])
 
 
 def erfc_of(z: Term) -> Term:
     """1 - erf(z), accurate where that is small."""
-    return known_derivative("erfc", _erfc, [lambda z: (-2 / _ROOT_PI) * _gauss(z)], [z])
+    return known_derivative("erfc", _erfc, [lambda z: (-2 / _ROOT_PI) * gauss_of(z)], [z])
 
 
 def wofz_of(z: Term) -> Term:

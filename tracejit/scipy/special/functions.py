@@ -13,6 +13,8 @@ from tracejit.numpy.universal import Ufunc
 from tracejit.ops.element_types import convert_element_type
 from tracejit.scipy.special.terms import Term
 from tracejit.shapes import ElementType
+from tracejit.trace.convert import broadcast_together, operand
+from tracejit.trace.promotion import common_element_type
 
 
 def special(
@@ -43,3 +45,15 @@ def special(
         return convert_element_type(made.value, own)
 
     return Ufunc(like, kernel)
+
+
+def floats(name: str, *values: Any) -> list[Any]:
+    """Terms of one real floating type and one shape. Raises `ElementTypeError` for complex ones."""
+    given = [operand(value) for value in values]
+    if any(o.element_type.is_complex for o in given):
+        raise ElementTypeError(f"{name}: not defined for complex numbers here")
+    common = common_element_type(
+        o.type if o.element_type.is_floating else np.dtype(np.float64) for o in given
+    )
+    work = common if common.bits >= 32 else ElementType.F32
+    return [Term(x) for x in broadcast_together(name, *(o.to(work) for o in given))]

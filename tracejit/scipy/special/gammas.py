@@ -27,6 +27,7 @@ from tracejit.scipy.special.terms import (
     nearest,
     polynomial,
     sin,
+    sine_of_pi,
     smaller,
     sqrt,
     where,
@@ -42,13 +43,6 @@ _PSI = [-b / (2 * k) for k, b in enumerate(_BERNOULLI, 1)]
 _NEAR_TWO = [1 - _EULER] + [(-1) ** k * float(scipy_special.zeta(k, 2)) / k for k in range(2, 30)]
 _HURWITZ = [b / math.factorial(2 * k) for k, b in enumerate(_BERNOULLI[:10], 1)]
 _TERMS = 8
-
-
-def _sine_of_pi(x: Term) -> Term:
-    """sin(pi x), with its sign."""
-    whole = nearest(x)
-    odd = whole - floor(whole * 0.5) * 2
-    return sin((x - whole) * math.pi) * (1 - odd * 2)
 
 
 def _shifted(y: Term) -> tuple[Term, Term]:
@@ -91,7 +85,7 @@ def log_gamma_beside_one(x: Term) -> Term:
 def _log_gamma(x: Term) -> Term:
     low = x < 0.5
     straight = _log_gamma_from_half(where(low, 1 - x, x))
-    sine = magnitude(_sine_of_pi(where(low, x, 0.5)))
+    sine = magnitude(sine_of_pi(where(low, x, 0.5)))
     mirrored = math.log(math.pi) - log(sine) - straight
     made = where(low, mirrored, straight)
     return where(magnitude(x) == np.inf, magnitude(x), made)
@@ -114,7 +108,7 @@ def _gamma_from_half(y: Term) -> Term:
 def _gamma(x: Term) -> Term:
     low = x < 0.5
     straight = _gamma_from_half(where(low, 1 - x, x))
-    sine = _sine_of_pi(where(low, x, 0.5))
+    sine = sine_of_pi(where(low, x, 0.5))
     made = where(low, math.pi / (sine * straight), straight)
     pole = (x < 0) & (floor(x) == x)
     made = where(pole, np.nan, where(x == 0, 1 / x, made))
@@ -208,7 +202,7 @@ def riemann(s: Term) -> Term:
     of_large = half * (exp(stirling_tail(far)) * sqrt(2 * math.pi / far)) * half
     near = where(large | ~low, 1.0, y)
     quotient = where(large, of_large, gamma_of(near) * (2 * math.pi * one) ** -near)
-    return where(low, 2 * quotient * _sine_of_pi(s * 0.5) * made, made)
+    return where(low, 2 * quotient * sine_of_pi(s * 0.5) * made, made)
 
 
 def polygamma_of(order: Term, x: Term) -> Term:

@@ -38,7 +38,8 @@ def _fraction(a: Term, b: Term, x: Term, y: Term) -> Term:
     The even part of DLMF 8.17.22, in which nothing cancels, as A. Didonato and A. Morris have it
     in Significant digit computation of the incomplete beta function ratios, 1992.
     """
-    eps, tiny = precision(x), least(x)
+    # Some units in the last place: the factors' rounding may never settle within one.
+    eps, tiny = 2.5 * precision(x), least(x)
     beyond = a * y - b * x + 1
 
     def step(m: Term, c: Term, d: Term, h: Term, change: Term, *at: Term) -> list[Term]:
@@ -60,7 +61,7 @@ def _fraction(a: Term, b: Term, x: Term, y: Term) -> Term:
     return repeat(step, go_on, state)[3]
 
 
-def _front(a: Term, b: Term, x: Term, y: Term) -> Term:
+def front(a: Term, b: Term, x: Term, y: Term) -> Term:
     """x**a y**b / beta(a, b) with y = 1 - x, all three relative to what they are at the mean."""
     total = a + b
     distance = b * x - a * y
@@ -77,7 +78,7 @@ def _betainc(a: Term, b: Term, x: Term) -> Term:
     turned = q * y > p * (1 - y)
     first, second = where(turned, q, p), where(turned, p, q)
     at, rest = where(turned, 1 - y, y), where(turned, y, 1 - y)
-    share = _front(first, second, at, rest) / _fraction(first, second, at, rest)
+    share = front(first, second, at, rest) / _fraction(first, second, at, rest)
     made = larger(smaller(share, 1.0), 0.0)
     made = where(turned, 1 - made, made)
     edge = (a > 0) & (b > 0) & ((x == 0) | (x == 1))
@@ -111,13 +112,13 @@ def _beta_slopes(a: Term, b: Term, x: Term) -> tuple[Term, Term]:
     zero, one = constant_like(x, 0.0), constant_like(x, 1.0)
     state = [zero, one, zero, zero, one, zero, zero, a, b, x]
     _, _, _, _, sums, in_a, in_b, *_ = repeat(step, go_on, state)
-    front = _front(a, b, x, 1 - x) / a
+    share = front(a, b, x, 1 - x) / a
     both = digamma_of(a + b)
     of_front = log(x) - digamma_of(a) + both - 1 / a, log1p(-x) - digamma_of(b) + both
-    return front * (sums * of_front[0] + in_a), front * (sums * of_front[1] + in_b)
+    return share * (sums * of_front[0] + in_a), share * (sums * of_front[1] + in_b)
 
 
-def _beta_slope(a: Term, b: Term, x: Term, of_b: bool) -> Term:
+def beta_slope(a: Term, b: Term, x: Term, of_b: bool) -> Term:
     """The derivative in a, or in b: 1 - I_(1-x)(b, a) where the series would be slow."""
     usual = (a > 0) & (b > 0) & (x > 0) & (x < 1)
     p, q, y = where(usual, a, 1.0), where(usual, b, 1.0), where(usual, x, 0.5)
@@ -129,11 +130,11 @@ def _beta_slope(a: Term, b: Term, x: Term, of_b: bool) -> Term:
     return where(usual, made, where(edge, constant_like(x, 0.0), np.nan))
 
 
-def _density(a: Term, b: Term, x: Term) -> Term:
+def beta_density(a: Term, b: Term, x: Term) -> Term:
     """The derivative in x."""
     inside = (x > 0) & (x < 1)
     y = where(inside, x, 0.5)
-    made = _front(a, b, y, 1 - y) / y / (1 - y)
+    made = front(a, b, y, 1 - y) / y / (1 - y)
     # At an end only the exponent of the factor that vanishes there counts.
     exponent, other = where(x == 0, a, b), where(x == 0, b, a)
     at_end = where(exponent == 1, other, where(exponent < 1, x * 0 + np.inf, 0.0))
@@ -145,9 +146,9 @@ def betainc_of(a: Term, b: Term, x: Term) -> Term:
     central = near_beta(a, b, x)
     inside = [where(central, one, other) for one, other in ((a, 1e3), (b, 1e3), (x, 0.5))]
     near = beta_shares(*inside)[0]
-    slopes = [partial(_beta_slope, of_b=of_b) for of_b in (False, True)]
+    slopes = [partial(beta_slope, of_b=of_b) for of_b in (False, True)]
     outside = [where(central, other, one) for one, other in ((a, 1.0), (b, 1.0), (x, 0.5))]
-    rest = known_derivative("betainc", _betainc, [*slopes, _density], outside)
+    rest = known_derivative("betainc", _betainc, [*slopes, beta_density], outside)
     return where(central, near, rest)
 
 

@@ -114,7 +114,7 @@ def _lower_and_upper(a: Term, x: Term) -> tuple[Term, Term]:
     return made[0], made[1]
 
 
-def _slope_in_a(a: Term, x: Term) -> Term:
+def gamma_slope(a: Term, x: Term) -> Term:
     """The derivative of the lower function in a, by the series term by term."""
     eps = precision(x)
 
@@ -138,7 +138,7 @@ def _slope_in_a(a: Term, x: Term) -> Term:
     return where(usual, made, where(is_nan(x), x, 0.0))
 
 
-def _density(a: Term, x: Term) -> Term:
+def gamma_density(a: Term, x: Term) -> Term:
     """The derivative of the lower function in x."""
     inside = (x > 0) & (x < np.inf)
     made = _prefactor(a, where(inside, x, 1.0)) / where(inside, x, 1.0) * a
@@ -153,7 +153,7 @@ def _share(name: str, a: Term, x: Term, upper: bool) -> Term:
     rest = known_derivative(
         name,
         lambda a, x: _lower_and_upper(a, x)[upper],
-        [lambda a, x: sign * _slope_in_a(a, x), lambda a, x: sign * _density(a, x)],
+        [lambda a, x: sign * gamma_slope(a, x), lambda a, x: sign * gamma_density(a, x)],
         [where(central, 1.0, a), where(central, 1.0, x)],
     )
     return where(central, near, rest)

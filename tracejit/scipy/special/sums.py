@@ -13,23 +13,11 @@ from tracejit.numpy.building import Axis
 from tracejit.numpy.manipulation import as_array
 from tracejit.numpy.storing import finish
 from tracejit.scipy.special import betas, gammas
+from tracejit.scipy.special.functions import floats
 from tracejit.scipy.special.gammas import gammaln, hurwitz, polygamma_of, riemann
 from tracejit.scipy.special.terms import Term, known_derivative, where
-from tracejit.shapes import ElementType
-from tracejit.trace.convert import broadcast_together, operand
-from tracejit.trace.promotion import common_element_type
 from tracejit.trace.public import adopted, implements
 from tracejit.trace.tracer import Tracer, lift
-
-
-def _floats(name: str, *values: Any) -> list[Any]:
-    """Arrays of one floating element type and one shape."""
-    given = [operand(value) for value in values]
-    common = common_element_type(
-        o.type if o.element_type.is_floating else np.dtype(np.float64) for o in given
-    )
-    work = common if common.bits >= 32 else ElementType.F32
-    return [Term(x) for x in broadcast_together(name, *(o.to(work) for o in given))]
 
 
 def _number(x: Any) -> Tracer:
@@ -186,7 +174,7 @@ def polygamma(n: Any, x: Any) -> Any:
     >>> tj.lax.polygamma(1, np.array([1.0, 2.0])).round(4)
     array([1.6449, 0.6449])
     """
-    order, at = _floats("polygamma", n, x)
+    order, at = floats("polygamma", n, x)
 
     def slope(order: Term, at: Term) -> Term:
         return Term(_polygamma(order + 1, at).value)
@@ -212,9 +200,9 @@ def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
     array([1.6449, 1.2021])
     """
     if q is None:
-        (only,) = _floats("zeta", x)
+        (only,) = floats("zeta", x)
         return finish("zeta", riemann(only).value, out)
-    s, at = _floats("zeta", x, q)
+    s, at = floats("zeta", x, q)
     return finish("zeta", hurwitz(s, at).value, out)
 
 

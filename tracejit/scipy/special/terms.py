@@ -8,8 +8,11 @@ type.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from tracejit.graph import Computation, Instruction
 from tracejit.numpy import building
@@ -121,6 +124,40 @@ sign = _unary(elementwise_unary.sign)
 magnitude = _unary(elementwise_unary.abs)
 erf = _unary(elementwise_unary.erf)
 logistic = _unary(elementwise_unary.logistic)
+
+
+def atan2(y: Term, x: Term) -> Term:
+    """The angle of the point (x, y), from -pi to pi."""
+    return Term(elementwise.atan2(y.value, x.value))
+
+
+def arcsin(x: Term) -> Term:
+    """The arc sine, accurate up to 1."""
+    return atan2(x, sqrt((1 - x) * (1 + x)))
+
+
+def sine_of_pi(x: Term) -> Term:
+    """sin(pi x), with its sign; 0 at whole numbers."""
+    whole = nearest(x)
+    odd = whole - floor(whole * 0.5) * 2
+    return sin((x - whole) * math.pi) * (1 - odd * 2)
+
+
+def cosine_of_pi(x: Term) -> Term:
+    """cos(pi x); 0 half-way between whole numbers."""
+    turn = magnitude(x) - 2 * floor(magnitude(x) * 0.5)
+    return sine_of_pi(where(turn > 1, turn - 1.5, 0.5 - turn))
+
+
+def hyperbolic_sine(x: Term) -> Term:
+    """sinh(x), accurate near 0."""
+    half = expm1(x)
+    return 0.5 * (half + half / (half + 1))
+
+
+def no_slope(*arguments: Term) -> Term:
+    """The derivative in an order or parameter, which is not known here: NaN."""
+    return where(arguments[-1] == arguments[-1], np.nan, arguments[-1])
 
 
 def is_nan(x: Term) -> Term:
