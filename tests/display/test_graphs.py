@@ -17,7 +17,9 @@ import tracejit as tj
 from tests.display.browser import ENTER, RIGHT, TAB, Browser, needs_browser, opened
 from tests.notebooks import scripts
 from tracejit.display import graphs
+from tracejit.display.graphs import measured_times
 from tracejit.hlo.printer import listing
+from tracejit.traversal import called_computations, instructions
 
 X = np.ones(5)
 
@@ -253,3 +255,46 @@ def test_pages_ask_for_nothing() -> None:
     assert not re.search(
         r"https?:|//|url\(|@import|eval\(", graphs.script().replace("</script>", "")
     )
+
+
+def measured_program() -> Any:
+    def program(x: Any) -> Any:
+        product = x @ x
+        return np.sum(np.tanh(product), axis=0) + loop(x[0])
+
+    return tj.jit(program).lower(np.eye(200)).compile()
+
+
+def test_measured_times_are_those_of_the_lines() -> None:
+    compiled = measured_program()
+    report = compiled.explain(np.eye(200), measure=True)
+    times = measured_times(report.module, report.kernels)
+    assert set(times) <= {*instructions(report.module.entry), *loop_bodies(report.module)}
+    whole = sum(kernel.seconds or 0.0 for kernel in report.kernels)
+    assert 0.0 < sum(times.values()) <= 1.01 * whole
+    (product,) = [i for i in instructions(report.module.entry) if i.op.opcode == "dot"]
+    assert times[product] > 0.0
+
+
+def loop_bodies(module: Any) -> list[Any]:
+    called = [c for c in called_computations(module) if c is not module.entry]
+    return [instruction for computation in called for instruction in instructions(computation)]
+
+
+def test_reports_have_a_picture_where_they_are_timed() -> None:
+    compiled = measured_program()
+    assert 'class="graph"' not in tj.show(compiled.explain()).html
+    page = tj.show(compiled.explain(np.eye(200), measure=True)).html
+    assert "selected>time, measured" in page
+    assert "time, estimated" not in page
+
+
+@needs_browser
+def test_the_measured_picture_is_coloured_by_time(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    tj.show(measured_program().explain(np.eye(200), measure=True)).save(path)
+    with opened(path) as browser:
+        browser.run("document.querySelectorAll('details').forEach(d => d.open = true)")
+        script = "return [...document.querySelectorAll('.node')].map(n => n.classList[1])"
+        assert {name[0] for name in browser.run(script) if name} == {"h"}
+        assert browser.complaints() == []

@@ -21,11 +21,13 @@ from typing import Any
 
 from tracejit.backends.work import work_of
 from tracejit.errors import TracejitError
-from tracejit.graph import Instruction
+from tracejit.graph import Computation, Instruction, Module
 from tracejit.hlo.printer import Listing
 from tracejit.ops.constants import PARAMETER
 from tracejit.passes.cost_analysis import size_in_bytes
+from tracejit.runtime.explaining import KernelReport
 from tracejit.sources import Source
+from tracejit.traversal import instructions
 
 MOST_PARTS = 40
 """The most boxes in an open box; of a smaller graph every instruction is shown at once."""
@@ -74,9 +76,16 @@ Tree = Any
 """An instruction's number, or a list: the kind, the label and the parts of a group."""
 
 
-def picture_html(listed: Sequence[Listing], prefix: str) -> str:
-    """The picture of the computations of a module, the entry last; hidden where no script runs."""
-    data = json.dumps(Graph(listed, prefix).data(), separators=(",", ":")).replace("<", "\\u003c")
+def picture_html(
+    listed: Sequence[Listing], prefix: str, times: Mapping[Instruction, float] | None = None
+) -> str:
+    """The picture of the computations of a module, the entry last; hidden where no script runs.
+
+    Where ``times`` were measured it is coloured by them, else by op.
+    """
+    data = json.dumps(Graph(listed, prefix, times).data(), separators=(",", ":")).replace(
+        "<", "\\u003c"
+    )
     keys = "".join(f'<i class="k{n}">{text}</i>' for n, text in enumerate(LEGEND))
     buttons = "".join(
         f'<button type="button" data-do="{what}" title="{title}">{text}</button>'
@@ -88,10 +97,12 @@ def picture_html(listed: Sequence[Listing], prefix: str) -> str:
             ("close", "Close the groups", "close"),
         )
     )
+    estimated = '<option value="time">time, estimated</option>'
+    measured = '<option value="time" selected>time, measured</option>'
     return (
         f'<div class="graph" hidden><p class="tools">{buttons}<label>colour <select>'
         '<option value="op">op</option><option value="bytes">bytes</option>'
-        f'<option value="time">time, estimated</option></select></label>{keys}</p>'
+        f"{estimated if times is None else measured}</select></label>{keys}</p>"
         '<svg tabindex="0" role="group" aria-label="The graph: arrows move, + and - zoom, Tab '
         'goes from box to box, Enter opens"></svg><p class="told">Click a box for its line of '
         f'Python and its HLO.</p><script type="application/json" class="data">{data}</script></div>'
@@ -101,8 +112,14 @@ def picture_html(listed: Sequence[Listing], prefix: str) -> str:
 class Graph:
     """The numbered instructions of a module, and the tree of their groups."""
 
-    def __init__(self, listed: Sequence[Listing], prefix: str) -> None:
+    def __init__(
+        self,
+        listed: Sequence[Listing],
+        prefix: str,
+        times: Mapping[Instruction, float] | None = None,
+    ) -> None:
         self._prefix = prefix
+        self._times = times
         self._by_root = {part.root: part for part in listed}
         self._sources: dict[Source, int] = {}
         self._ops: dict[str, int] = {}
@@ -152,7 +169,9 @@ class Graph:
             if source is None
             else self._sources.setdefault(source, len(self._sources)),
             "bytes": size_in_bytes(instruction.shape),
-            "time": seconds_of(instruction),
+            "time": seconds_of(instruction)
+            if self._times is None
+            else self._times.get(instruction, 0.0),
             "kind": _KINDS.get(instruction.op.family, len(LEGEND) - 1),
         }
         for name, value in row.items():
@@ -232,6 +251,35 @@ def seconds_of(instruction: Instruction) -> float:
     moved += size_in_bytes(instruction.shape)
     work = moved / _BYTES_A_SECOND + flops / _FLOPS_A_SECOND + functions / _FUNCTIONS_A_SECOND
     return float(f"{_START + work:.3g}")
+
+
+def measured_times(module: Module, kernels: Sequence[KernelReport]) -> dict[Instruction, float]:
+    """The time of each kernel, divided among the instructions of its lines by their estimates.
+
+    A kernel's own ops come first among them. Kernels of no line of the user's are left out.
+    """
+    by_line: dict[Source | None, list[Instruction]] = {}
+    for instruction in _own(module.entry):
+        by_line.setdefault(instruction.source, []).append(instruction)
+    times: dict[Instruction, float] = {}
+    for kernel in kernels:
+        inside = [i for line in kernel.sources for i in by_line.get(line, ())]
+        named = [i for i in inside if i.op.opcode in kernel.ops] or inside
+        whole = sum(map(seconds_of, named))
+        for instruction in named if whole else ():
+            share = (kernel.seconds or 0.0) * seconds_of(instruction) / whole
+            times[instruction] = times.get(instruction, 0.0) + share
+    return {instruction: float(f"{time:.3g}") for instruction, time in times.items()}
+
+
+def _own(computation: Computation) -> list[Instruction]:
+    """The instructions of a computation and of the bodies of its loops and branches."""
+    found = [*instructions(computation)]
+    for instruction in [*found]:
+        if instruction.op.family == "control":
+            for called in instruction.computations:
+                found += _own(called)
+    return found
 
 
 def script() -> str:

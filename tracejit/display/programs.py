@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 import numpy as np
@@ -64,11 +64,14 @@ def module_html(module: Module) -> str:
     return paragraph(*headline(module)) + graph_html(module)
 
 
-def graph_html(module: Module) -> str:
-    """The picture, the search box and the computations, the entry first."""
+def graph_html(module: Module, times: Mapping[Instruction, float] | None = None) -> str:
+    """The picture, the search box and the computations, the entry first.
+
+    ``times`` of instructions were measured.
+    """
     listed = list(listing(module, literal=_literal))
     prefix = f"tj{zlib.crc32(''.join(part.head for part in listed).encode()):08x}-"
-    picture = picture_html(listed, prefix)
+    picture = picture_html(listed, prefix, times)
     return picture + FIND + "".join(_computation(part, prefix) for part in reversed(listed))
 
 

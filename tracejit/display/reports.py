@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
 
-from tracejit.display.page import bars, paragraph, table
-from tracejit.display.programs import ops_text
+from tracejit.display.graphs import measured_times
+from tracejit.display.page import bars, folded, paragraph, table
+from tracejit.display.programs import graph_html, ops_text
 from tracejit.passes.memory_report import MemoryReport
 from tracejit.runtime.explaining import Report
 from tracejit.runtime.units import bytes_text, count_text, time_text
@@ -55,7 +56,11 @@ def report_html(report: Report) -> str:
     ]
     if report.call_seconds is not None:
         said.append(f"a call took {time_text(report.call_seconds)}")
-    return paragraph(*said) + table(heads, zip(*columns, strict=True))
+    shown = paragraph(*said) + table(heads, zip(*columns, strict=True))
+    if not is_timed or report.module is None:
+        return shown
+    times = measured_times(report.module, kernels)
+    return shown + folded("the graph, by time", graph_html(report.module, times))
 
 
 def memory_html(report: MemoryReport) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from tracejit.backends.explanation import WHOLE_LOOP, Change, Explanation, KernelFacts, Nest, Node
 from tracejit.backends.launch_plan import LaunchPlan
 from tracejit.errors import UnsupportedError
+from tracejit.graph import Module
 from tracejit.loading import load, supplied
 from tracejit.runtime.executable import Executable
 from tracejit.runtime.measuring import Timing, timed
@@ -101,7 +102,7 @@ class Report:
     how many of those there are), and a branch as its most expensive side. ``call_seconds`` is the
     fastest whole call, ``seconds`` the sum of the kernels' times, each including up to a
     microsecond for being called on its own. ``tuning`` is how the program was tuned, if it was.
-    ``machine`` is what the limits are those of.
+    ``machine`` is what the limits are those of. ``module`` is the traced graph, if it is known.
     """
 
     kernels: tuple[KernelReport, ...]
@@ -117,6 +118,7 @@ class Report:
     limits: Limits
     tuning: Tuning | None = None
     machine: str = "this machine"
+    module: Module | None = None
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))

@@ -91,7 +91,7 @@ class CompiledProgram(HasCosts):
         report: Report = load("tracejit.runtime.explaining").explain(
             self.program, self._arrays(*args, **kwargs) if measure else None
         )
-        return report
+        return replace(report, module=self.module)
 
     def memory_analysis(self) -> MemoryAnalysis:
         """The bytes that a call takes: of arguments, results, constants, and everything between.
