@@ -6,8 +6,8 @@
 
 The blocks of a result follow each other in memory and fill it, so that the iterations may run in
 any order, on several threads. If the last block ends with the array and overlaps the one before,
-one thread has to run them. An array of which an iteration reads only the block of its own number is
-passed as that block. Every other array is passed whole.
+one thread has to run them. If an iteration reads only its own block of an array, it is given that
+block; every other array it is given whole.
 """
 
 from __future__ import annotations
