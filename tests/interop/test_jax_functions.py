@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import export
+from jax.experimental import io_callback
 from jax.lax import linalg
 from jaxlib import _hlo
 
@@ -203,6 +204,16 @@ def test_functions_of_the_other_process_are_refused() -> None:
 
     with pytest.raises(UnsupportedError, match=r"jax\.pure_callback"):
         tj.from_jax(calling_back)(np.ones(2))
+
+
+def test_effects_in_order_are_refused_with_target_and_line() -> None:
+    def ordered(x: Any) -> Any:
+        io_callback(lambda value: None, None, x, ordered=True)
+        return x + 1
+
+    match = r"'xla_ffi_python_cpu_callback' is a Python function called back .*test_jax_functions"
+    with pytest.raises(UnsupportedError, match=match):
+        tj.from_jax(ordered)(np.ones(2))
 
 
 def test_no_function() -> None:

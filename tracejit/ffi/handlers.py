@@ -140,7 +140,7 @@ class CallSite:
         source: Source | None,
         function: tuple[int, Any] | None = None,
     ) -> None:
-        """``function`` is the address of what `address_caller` calls, and what keeps it alive."""
+        """``function`` is an address for `address_caller`, and the object that it belongs to."""
         self._function = function
         self._frame = Frame(operands, results, parse(config))
         self._runs = [(s, h) for s, h in stages.items() if s is not abi.Stage.INSTANTIATE]

@@ -12,16 +12,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit import ops
-from tracejit.errors import ArgumentError
+from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.graph import Instruction, Module
 from tracejit.interop.stablehlo import hlo_of, needed
 from tracejit.ops.constants import elements_of
 from tracejit.ops.control import call
+from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.shapes import Shape
+from tracejit.targets import find_target
 from tracejit.trace.convert import as_instruction
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.tracebacks import api_boundary
 from tracejit.transforms.jit.jit import jit
+from tracejit.traversal import called_computations, instructions
 
 
 @api_boundary
@@ -147,8 +150,20 @@ class _Graphs:
                 else:
                     kwargs[which] = value
             made = self._lowered.jitted.lower(*args, **kwargs)
-            found = self._graphs[kinds] = hlo_of(made.compiler_ir("hlo")), made.out_tree
+            module = hlo_of(made.compiler_ir("hlo"))
+            _require_no_order(module)
+            found = self._graphs[kinds] = module, made.out_tree
         return found
+
+
+def _require_no_order(module: Module) -> None:
+    """Raises `UnsupportedError` where effects have an order, which tokens among parameters say."""
+    if all(isinstance(each.shape, Shape) for each in module.entry.parameters):
+        return
+    for computation in called_computations(module):
+        for each in filter(lambda i: i.op is CUSTOM_CALL, instructions(computation)):
+            find_target(each.attributes["custom_call_target"], each.source)
+    raise UnsupportedError("from_jax: the function has ordered effects, which no graph holds")
 
 
 class _Kind(NamedTuple):

@@ -21,14 +21,14 @@ def _product(
     values: np.ndarray, begins: np.ndarray, columns: np.ndarray, b: np.ndarray, **_: str
 ) -> Any:
     rows = len(begins) - 1
-    # Entries beyond the last row's end are room, which stands for none.
+    # Entries beyond the last row's end belong to no row.
     stored = slice(0, int(begins[-1]))
     matrix = csr_array((values[stored], columns[stored], begins), shape=(rows, len(b)))
     return np.asarray(matrix @ b, np.result_type(values, b))
 
 
 def _gradient(values: Any, begins: Any, columns: Any, b: Any, gradient: Any) -> Any:
-    """Of A's element at (i, j) it is g_i b_j, of b it is A^T g."""
+    """A's element at (i, j) has the gradient g_i b_j, and b has A^T g."""
     numbers = np.arange(values.shape[0])
     rows = np.searchsorted(begins, numbers, side="right") - 1
     is_stored = numbers < begins[-1]
