@@ -261,3 +261,19 @@ def test_a_fused_product_does_not_overflow() -> None:
     entry = entry_of(ops.sub(ops.mul(x, two), x), x)
     assert not found(entry, given, [-3e38, 2], False)
     assert found(entry, given, [-3e38, 3], False)
+
+
+def test_xla_has_zeros_of_a_type_without_them() -> None:
+    """An iota of one element, and a sum of one: the judge leaves these out, and no longer ones."""
+    kind = ElementType.F8E8M0FNU
+    for size in (1, 3):
+        x = ops.parameter(0, Shape(kind, (size,)))
+        total = ops.reduce_sum(x, [0])
+        counted = ops.iota(Shape(kind, (size,)), 0)
+        entry = Computation("entry", (x,), ops.tuple_([total, counted]))
+        assert judge_graph(Module("sums", entry), 0).kind == "agreed"
+        given = np.ones(size, kind.dtype)
+        sums = leaves(evaluate(entry, [given]))
+        theirs = leaves(run_xla(Module("sums", entry), given))
+        differ = [str(a) != str(b) for a, b in zip(sums, theirs, strict=True)]
+        assert differ == [size == 1] * 2

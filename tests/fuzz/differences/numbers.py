@@ -58,6 +58,16 @@ def _signless_nan(instruction: Instruction, *operands: np.ndarray) -> np.ndarray
     return found
 
 
+def _of_no_zero(instruction: Instruction, *operands: np.ndarray) -> bool:
+    """Whether a dimension of one element counts or begins with a zero that its type lacks."""
+    shape = instruction.array_shape
+    if shape.element_type is not ElementType.F8E8M0FNU:
+        return False
+    if not operands:
+        return bool(shape.dimensions[instruction.attributes["iota_dimension"]] == 1)
+    return all(operands[0].shape[d] == 1 for d in instruction.attributes["dimensions"])
+
+
 NUMBERS: list[Difference] = [
     Difference(
         ["ConvGeneralDilated"],
@@ -111,5 +121,11 @@ NUMBERS: list[Difference] = [
         ["PopulationCount"],
         "XLA counts the bits of a negative s4 after widening it",
         _negative_s4,
+    ),
+    Difference(
+        ["Iota", "Reduce"],
+        "of one element XLA makes a zero, or leaves out the initial value: f8e8m0fnu has no zero, "
+        "and longer ones begin with NaN",
+        _of_no_zero,
     ),
 ]

@@ -27,7 +27,16 @@ def set_dimension_size(graph: Graph) -> Instruction:
     if shape.element_type is ElementType.PRED:
         init, either = ops.constant(False), ops.scalar_computation("or", shape.element_type)
         return ops.reduce(cut, init, either, [dimension])
-    return ops.reduce_sum(cut, [dimension])
+    return _combined(cut, dimension)
+
+
+def _combined(cut: Instruction, dimension: int) -> Instruction:
+    """The sum of a dynamic size; the product where there is no zero, which XLA gets wrong."""
+    kind = cut.array_shape.element_type
+    if kind is not ElementType.F8E8M0FNU:
+        return ops.reduce_sum(cut, [dimension])
+    product = ops.scalar_computation("mul", kind)
+    return ops.reduce(cut, ops.constant(1, kind), product, [dimension])
 
 
 def _cut(graph: Graph) -> tuple[Instruction, int]:
@@ -48,7 +57,7 @@ def dynamic_reshape(graph: Graph) -> Instruction:
     cut = ops.set_dimension_size(value, length, 0)
     one = ops.constant(1, ElementType.S32)
     column = ops.dynamic_reshape(cut, [length, one], [size, 1], [True, False])
-    return ops.reduce_sum(column, [0])
+    return _combined(column, 0)
 
 
 STEPS = {
