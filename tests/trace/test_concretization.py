@@ -41,6 +41,21 @@ def test_if() -> None:
     assert text.endswith(f"(test_concretization.py:{branch.__code__.co_firstlineno + 1})")
 
 
+def loop(x: Any, n: Any) -> Any:
+    for _ in range(n):
+        x = x * 2
+    return x
+
+
+def test_loop_over_a_traced_range() -> None:
+    text = refusal(loop, X, 3)
+    assert text.startswith(
+        "index: the value s64[] depends on argument n of loop, unknown while tracing; write "
+        "jit(f, autograph=True), which records if, while, for"
+    )
+    np.testing.assert_array_equal(tj.jit(loop, autograph=True)(X, 3), 8 * X)
+
+
 @pytest.mark.parametrize(
     ("function", "start", "advice"),
     [

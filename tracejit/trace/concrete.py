@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 
 import numpy as np
 
@@ -54,6 +55,7 @@ _AUTOGRAPH = (
     "write jit(f, autograph=True), which records if, while, for, and, or, not and chained "
     "comparisons on traced values"
 )
+_LOOP = re.compile(r"\bfor\b.*\brange\(")
 _OF_NUMBERS = frozenset({"bool", "int", "index", "float", "complex", "item", "hash"})
 
 
@@ -90,9 +92,10 @@ def concrete(instruction: Instruction, wish: str) -> np.ndarray:
 def _advice(wish: str) -> str:
     """What to write instead; autograph first, where there is a source to be rewritten."""
     source = user_source()
-    if wish != "bool" or source is None or not linecache.getlines(source.file):
-        return ADVICE[wish]
-    return f"{_AUTOGRAPH}; without it {ADVICE[wish]}"
+    line = linecache.getline(source.file, source.line) if source is not None else ""
+    if line and (wish == "bool" or (wish == "index" and _LOOP.search(line))):
+        return f"{_AUTOGRAPH}; without it {ADVICE[wish]}"
+    return ADVICE[wish]
 
 
 def differentiated_argument(instruction: Instruction) -> str | None:
