@@ -45,7 +45,8 @@ class Target:
         form, and for an unsuitable ``TRACEJIT_CPU``; `DeviceNotFoundError` for "cuda" where there
         is no device.
         """
-        device, colon, processor = self.name.partition(":")
+        name: object = self.name
+        device, colon, processor = (name if isinstance(name, str) else "").partition(":")
         known = {DEVICE: _NAME, CUDA: _ARCHITECTURE}.get(device)
         if known is None or (colon and not known.fullmatch(processor)):
             raise AttributeValueError(

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from tracejit import tree
+from tracejit.errors import ArgumentError
 from tracejit.graph import Instruction
 from tracejit.ops.constants import elements_of
 from tracejit.ops.custom import custom_call
 from tracejit.shapes import AnyShape, TupleShape, stated_shape
 from tracejit.targets import call_target, hold
 from tracejit.trace.context import current_trace, keep_effect
-from tracejit.trace.convert import as_instruction
+from tracejit.trace.convert import as_instruction, in_words
 from tracejit.trace.table import find_traced
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.tracebacks import api_boundary
@@ -75,6 +76,8 @@ def pure_callback(callback: Function, result_shape_dtypes: Any, *args: Any, **kw
     >>> tj.jit(lambda x: tj.pure_callback(lambda x: x + 1, x, x))(np.array([1.0]))
     array([2.])
     """
+    if not callable(callback):
+        raise ArgumentError(f"pure_callback: calls a function, not {in_words(type(callback))}")
     wanted, structure = tree.flatten(result_shape_dtypes)
     shapes = [stated_shape(value) for value in wanted]
     shape = TupleShape(tuple(shapes))

@@ -13,6 +13,8 @@ from types import FrameType
 from typing import Any
 
 from tracejit.callbacks import callback
+from tracejit.errors import ArgumentError
+from tracejit.trace.convert import in_words
 from tracejit.tracebacks import api_boundary
 
 
@@ -20,8 +22,14 @@ from tracejit.tracebacks import api_boundary
 def print(fmt: str, *args: Any, **kwargs: Any) -> None:
     """Prints ``fmt.format(*args, **kwargs)`` whenever the program comes here.
 
-    Works in `jit`, loops, branches, `grad` and `vmap`, and outside of all.
+    Works in `jit`, loops, branches, `grad` and `vmap`, and outside of all. Raises `ArgumentError`
+    where ``fmt`` is no text.
     """
+    if not isinstance(fmt, str):
+        raise ArgumentError(
+            f"debug.print: begins with the text to print, not with {in_words(type(fmt))}; write "
+            f"debug.print('{{}}', x)"
+        )
     callback(lambda *a, **k: builtins.print(fmt.format(*a, **k), flush=True), *args, **kwargs)
 
 

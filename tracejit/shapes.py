@@ -26,7 +26,7 @@ def _integers(sizes: Sequence[int]) -> tuple[int, ...]:
     try:
         return tuple(map(operator.index, sizes))
     except TypeError:
-        raise ArgumentError(f"shape: sizes are integers, not {sizes}") from None
+        raise ArgumentError(f"shape: sizes are integers, not {sizes!r}") from None
 
 
 MOST_ELEMENTS = 1 << 47
@@ -71,7 +71,7 @@ class Shape:
         if type(self.element_type) is not ElementType:
             object.__setattr__(self, "element_type", element_type_of(self.element_type))
         if type(self.dimensions) is not tuple:
-            object.__setattr__(self, "dimensions", tuple(self.dimensions))
+            object.__setattr__(self, "dimensions", _integers(self.dimensions))
         for size in self.dimensions:
             if type(size) is not int:
                 object.__setattr__(self, "dimensions", _integers(self.dimensions))

@@ -19,6 +19,7 @@ from tracejit.errors import ArgumentError, DerivativeError
 from tracejit.graph import Instruction
 from tracejit.ops.constants import parameter
 from tracejit.ops.layout import full
+from tracejit.trace.convert import in_words
 from tracejit.tracebacks import api_boundary
 from tracejit.transforms.gradient import Aux, like_arguments, output_like, seeds_of, split_aux
 from tracejit.transforms.jit.signature import Parameters, title_of
@@ -185,6 +186,11 @@ class _Recorded:
 
     def _seeds(self, tangents: Sequence[Any]) -> list[Instruction]:
         structure = tree.structure(self.primals)
+        if not isinstance(tangents, list | tuple):
+            raise ArgumentError(
+                f"jvp: the tangents must be a tuple or a list, one for each primal, not "
+                f"{in_words(type(tangents))}"
+            )
         given = tree.structure(tuple(tangents))
         if given != structure:
             raise ArgumentError(

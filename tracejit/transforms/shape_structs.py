@@ -29,7 +29,7 @@ class ShapeDtypeStruct:
         sharding: None = None,
         weak_type: bool = False,
     ) -> None:
-        self._shape = Shape(element_type_of(dtype), tuple(shape))
+        self._shape = Shape(element_type_of(dtype), shape)  # type: ignore[arg-type]
 
     @property
     def array_shape(self) -> Shape:

@@ -17,6 +17,7 @@ from tracejit import tree
 from tracejit.errors import ArgumentError, ReadOnlyError
 from tracejit.loading import load, supplied
 from tracejit.trace.context import current_trace
+from tracejit.trace.convert import in_words
 from tracejit.trace.recording import recording
 from tracejit.trace.table import find_traced
 from tracejit.transforms.jit.cache_report import CacheReport
@@ -54,6 +55,10 @@ class MutatingFunction:
             function = load("tracejit.transforms.autograph").autograph(function)
         self._function = function
         self._title = title_of(function)
+        if not isinstance(mutates, Iterable | int):
+            raise ArgumentError(
+                f"mutates: positions and names of arguments, not {in_words(type(mutates))}"
+            )
         given = (mutates,) if isinstance(mutates, int | str) else tuple(mutates)
         self._places, self._names = Parameters(function, self._title).static(
             "mutates",

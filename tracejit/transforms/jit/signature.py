@@ -10,6 +10,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import optree
 
 from tracejit.errors import ArgumentError
+from tracejit.trace.convert import in_words
 from tracejit.tree import Structure
 
 Numbers = int | Iterable[int] | None
@@ -34,6 +35,8 @@ def as_names(names: Names) -> tuple[str, ...]:
     """One name or several, as a tuple."""
     if names is None:
         return ()
+    if not isinstance(names, Iterable):
+        raise ArgumentError(f"argnames: names of arguments, not {in_words(type(names))}")
     return (names,) if isinstance(names, str) else tuple(names)
 
 
