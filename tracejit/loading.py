@@ -80,7 +80,7 @@ def load_if_any(module: str) -> ModuleType | None:
     try:
         return load(module)
     except ModuleNotFoundError as error:
-        if error.name != module:  # but of something that it imports
+        if not f"{module}.".startswith(f"{error.name}."):  # but of something that it imports
             raise
         return None
 

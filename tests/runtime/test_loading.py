@@ -5,13 +5,14 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.runtime.processes import finished, start
+from tests.runtime.processes import finished, python, start
 from tracejit.graph import Op
-from tracejit.loading import uninterrupted
+from tracejit.loading import load_if_any, uninterrupted
 from tracejit.rules import RuleTable
 
 INTERRUPTED_WHILE_IMPORTING = """
@@ -122,3 +123,43 @@ def test_other_threads_leave_handlers_alone() -> None:
     thread.start()
     thread.join()
     assert seen == [signal.getsignal(signal.SIGINT)]
+
+
+def test_a_missing_package_is_none_and_so_are_its_modules() -> None:
+    """Not so a package that is there and imports one that is not."""
+    assert load_if_any("no_such_package") is None
+    assert load_if_any("no_such_package.part.of_it") is None
+    assert load_if_any("json.no_such_part") is None
+
+
+def test_a_package_that_lacks_another_says_which(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lacking_another.py").write_text("import no_such_package", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="no_such_package"):
+        load_if_any("lacking_another")
+
+
+def test_without_jax_one_line_says_what_is_needed() -> None:
+    said = python(
+        """
+import sys
+import importlib.abc
+
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] in ("jax", "jaxlib"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+import tracejit as tj
+
+for call in (lambda: tj.from_stablehlo("module {}"), lambda: tj.from_jax(abs)(1.0)):
+    try:
+        call()
+    except tj.errors.UnsupportedError as error:
+        print("pip install" in str(error))
+"""
+    )
+    assert said.splitlines() == ["True", "True"]
