@@ -235,6 +235,8 @@ def written_back(before: Any, after: Any, in_place: bool, kept: Any = None) -> A
         return before
     if in_place and isinstance(before, Detached):
         return before.original
+    if in_place and isinstance(before, Tracer) and not before.root.owner.alive:
+        return before  # lent to a part that has ended: who lent it gives it its value
     if not in_place or not isinstance(before, Tracer) or before.owner is not current_trace():
         return after
     instruction = after.instruction
