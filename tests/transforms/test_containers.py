@@ -188,7 +188,8 @@ def list_bound_to_one_of_the_same_view(x: Any, n: Any) -> Any:
 FUNCTIONS = [
     in_list, in_dictionary, in_tuple, in_named_tuple, nested_containers, in_attribute, in_closure,
     in_called_function, view_in_list, in_branch, in_while, in_nested_loops, list_with_two_names,
-    list_bound_to_one_of_the_same_view, list_beside_a_bound_list, branch_that_binds_the_list, tuple_of_one_view,
+    list_bound_to_one_of_the_same_view, list_beside_a_bound_list, branch_that_binds_the_list,
+    tuple_of_one_view,
 ]  # fmt: skip
 X = np.arange(4.0)
 
