@@ -185,11 +185,22 @@ def list_bound_to_one_of_the_same_view(x: Any, n: Any) -> Any:
     return *held, *m
 
 
+def tuple_bound_in_a_branch_that_is_not_taken(x: Any, n: Any) -> Any:
+    z, s = x * 1, 0.0
+    t = (x * 2, z)
+    for _ in range(n):
+        if s > 0.2:
+            t = (t[1], t[0])
+    t[1][0] = 9
+    z[1] = 7
+    return z, *t
+
+
 FUNCTIONS = [
     in_list, in_dictionary, in_tuple, in_named_tuple, nested_containers, in_attribute, in_closure,
     in_called_function, view_in_list, in_branch, in_while, in_nested_loops, list_with_two_names,
     list_bound_to_one_of_the_same_view, list_beside_a_bound_list, branch_that_binds_the_list,
-    tuple_of_one_view,
+    tuple_of_one_view, tuple_bound_in_a_branch_that_is_not_taken,
 ]  # fmt: skip
 X = np.arange(4.0)
 

@@ -227,8 +227,8 @@ def written_back(before: Any, after: Any, in_place: bool, kept: Any = None) -> A
     """
     if in_place and isinstance(before, list | dict):
         return refilled(before, after, kept)
-    if not in_place and is_kept(before) and tree.structure(kept) == tree.structure(before):
-        # A container bound anew, some of whose arrays stay at their places.
+    if is_kept(before) and tree.structure(kept) == tree.structure(before):
+        # A tuple, or a container bound anew, some of whose arrays stay at their places.
         return tree.map(written_back, before, after, kept)
     if in_place and isinstance(before, Masked) and before.whole.owner is current_trace():
         before.become(after)
