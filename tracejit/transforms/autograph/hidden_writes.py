@@ -115,8 +115,8 @@ def note_end(names: Sequence[str], values: Sequence[Any]) -> None:
 
 
 def require_one_holder(statement: str, name: str) -> None:
-    """Raises `ConcretizationError` where the container that ``name`` holds before a loop, of which
-    a step has changed a copy, has another name."""
+    """Raises `ConcretizationError` where the container that ``name`` holds before a loop has
+    another name, and a step has changed a copy."""
     if _watches.running:
         require_one_name(statement, name, _watches.running[-1].before.get(name))
 
@@ -175,7 +175,7 @@ def with_hidden_writes(
 ) -> None:
     """`with_arrays_lent` of a statement and of the changes of its ``parts`` beside its variables.
 
-    A container that one of the names ``unbound`` stands for is no variable: its places are.
+    A container that has one of the names ``unbound`` is no variable: its places are.
     ``does_run``: a step of the loop surely runs.
     Raises `ConcretizationError` for changes that are no assignments: the length of a list, the
     state of an iterator.

@@ -39,7 +39,7 @@ class Twins(NamedTuple):
 
 
 def note_twins(ends: Sequence[Values], after: Values) -> None:
-    """Sees that what variables hold after a statement is not written to under another name.
+    """Sees that the values of variables after a statement are not written to under another name.
 
     ``ends`` are what they held at the ends of its parts, and before it where no part may run.
     Raises `ConcretizationError` at the end of the trace where one of two that may be one has been
@@ -98,8 +98,8 @@ def _described(twins: Twins) -> str:
 
 
 def require_one_name(statement: str, name: str, before: Any) -> None:
-    """Raises `ConcretizationError` where a container that ``name`` holds ``before`` a loop, and of
-    which a step has a copy, has another name."""
+    """Raises `ConcretizationError` where a container that ``name`` holds ``before`` a loop has
+    another name, and a step has a copy."""
     names = _names()
     for one, _ in _pairs(before, before):
         if id(one) in names:
@@ -126,7 +126,7 @@ def _locals() -> Iterator[tuple[str, Any]]:
 
 
 def _related(one: Any, known: Sequence[Twins]) -> list[Any]:
-    """A container, and those of inner traces that it was made of."""
+    """A container, and those of inner traces that it was built from."""
     found = [one]
     for made in found:
         for twins in known:
