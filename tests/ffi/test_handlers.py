@@ -20,7 +20,11 @@ import pytest
 
 import tracejit as tj
 from tracejit import targets
+from tracejit.backends import native_abi
+from tracejit.backends.artifact import InProcess
 from tracejit.backends.native_attributes import parse, text_of
+from tracejit.backends.target import CPU
+from tracejit.backends.tvm.cpu.objects import native_host
 from tracejit.errors import (
     ArgumentError,
     AttributeValueError,
@@ -31,6 +35,7 @@ from tracejit.errors import (
     TracejitError,
     UnsupportedError,
 )
+from tracejit.runtime.executable import Executable
 
 SOURCE = Path(__file__).with_name("handlers.cc")
 COMPILER = shutil.which("g++") or shutil.which("c++")
@@ -516,3 +521,11 @@ def test_attributes_as_text() -> None:
     for wrong in ("{", "{a = }", "{a = 1 : q9}", "{a = 1} b"):
         with pytest.raises(AttributeValueError, match="no dictionary of typed attributes"):
             parse(wrong)
+
+
+def test_the_host_s_functions_without_a_linker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native_host, "can_link", lambda: False)
+    built = native_host.build(CPU)
+    assert isinstance(built, InProcess)
+    addresses = Executable(built.entry, built.artifact)([])[0]
+    assert len({*addresses.tolist(), 0}) == len(native_abi.FUNCTIONS) + 1

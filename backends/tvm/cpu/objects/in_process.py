@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import tvm_ffi
 
 from tracejit.backends.abi import ENTRY
 from tracejit.backends.scratch import ROOM_BYTES
+from tracejit.backends.tvm.cpu.llvm.modules import module_of
 from tracejit.backends.tvm.cpu.objects.entry import entry_statement
-from tracejit.backends.tvm.cpu.objects.tir_pipeline import compile_entry_in_process
+from tracejit.backends.tvm.cpu.objects.tir_pipeline import compile_entry_in_process, compile_text
 from tracejit.backends.tvm.cpu.processor import Processor
-from tracejit.backends.tvm.ir.tir import Evaluate, importing, tirx, var
+from tracejit.backends.tvm.ir.tir import Evaluate, i32, var
 from tracejit.backends.tvm.program.program import Program
 from tracejit.sources import warn
 
@@ -52,11 +55,22 @@ def entry_of(
 
 
 def entry_of_text(text: str, target: Processor) -> Callable[[int], int]:
-    """The entry of a program that is LLVM text."""
-    address = var("address")
-    called = tirx.call_extern("int32", ENTRY, tirx.reinterpret("handle", address))
-    made = compile_entry_in_process(importing(text, Evaluate(called)), address, target)
-    return _Entry(made[ENTRY], [])
+    """The entry of a program that is LLVM text, by a packed function of one address."""
+    packed = f"""define i32 @__tvm_ffi_{ENTRY}(ptr %self, ptr %given, i32 %count, ptr %made) {{
+  %at = getelementptr i64, ptr %given, i64 1
+  %tuple = load ptr, ptr %at
+  %status = call i32 @{ENTRY}(ptr %tuple)
+  ret i32 %status
+}}
+"""
+    empty = compile_entry_in_process(Evaluate(i32(0)), var("address"), target)
+    lines = empty.inspect_source("ll").splitlines()
+    (layout,) = [line for line in lines if line.startswith("target datalayout")]
+    with tempfile.TemporaryDirectory(prefix="tracejit-") as name:
+        module = compile_text(
+            module_of([layout, text + packed], target, False), Path(name, "text.ll")
+        )
+    return _Entry(module[ENTRY], [])
 
 
 class _Entry:
