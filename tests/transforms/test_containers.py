@@ -395,3 +395,14 @@ def test_derivatives() -> None:
     steps = 1e-6 * np.eye(4)
     expected = [(loss(X + step, 3) - loss(X - step, 3)) / 2e-6 for step in steps]
     np.testing.assert_allclose(ours, expected, 1e-6, 1e-6)
+
+
+def test_a_write_through_ravel_of_a_known_array_in_a_long_trace() -> None:
+    def function(x: Any) -> Any:
+        u = np.zeros(4)
+        for _ in range(400):
+            x = x * 0.5 - 1
+        u.ravel()[0] = x[0]
+        return u
+
+    np.testing.assert_allclose(tj.jit(function)(X), function(X))

@@ -124,6 +124,15 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return shown
 
 
+_VIEWS = frozenset(
+    "ravel reshape transpose permute_dims matrix_transpose swapaxes moveaxis rollaxis squeeze "
+    "expand_dims flip fliplr flipud rot90 diagonal real imag split array_split hsplit vsplit "
+    "dsplit atleast_1d atleast_2d atleast_3d broadcast_to broadcast_arrays asarray "
+    "asanyarray ascontiguousarray asfortranarray unstack array require".split()
+)
+"""Functions whose results may be views, which a copy is not."""
+
+
 def called_plainly(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
@@ -132,7 +141,8 @@ def called_plainly(
     Raises `NotPlainError` where an argument is unknown, or the function fails, writes, or gives a
     view.
     """
-    if getattr(function, "__name__", "").startswith("empty"):
+    name = getattr(function, "__name__", "")
+    if name.startswith("empty") or name in _VIEWS:
         raise NotPlainError
     given = [plain(value) for value in args]
     options = {name: plain(value) for name, value in kwargs.items()}
