@@ -8,7 +8,7 @@ from tests.fuzz.differences.difference import Difference, any_not_finite
 from tests.fuzz.flushing import without_denormals
 from tests.samples.values import SIGNLESS_NAN, UNLIKE_XLA
 from tracejit.graph import Instruction
-from tracejit.shapes import ElementType, element_type_of
+from tracejit.shapes import ElementType, Shape, element_type_of
 
 
 def _any_denormal(instruction: Instruction, *operands: np.ndarray) -> bool:
@@ -60,8 +60,8 @@ def _signless_nan(instruction: Instruction, *operands: np.ndarray) -> np.ndarray
 
 def _of_no_zero(instruction: Instruction, *operands: np.ndarray) -> bool:
     """Whether a dimension of one element counts or begins with a zero that its type lacks."""
-    shape = instruction.array_shape
-    if shape.element_type is not ElementType.F8E8M0FNU:
+    shape = instruction.shape
+    if not isinstance(shape, Shape) or shape.element_type is not ElementType.F8E8M0FNU:
         return False
     if not operands:
         return bool(shape.dimensions[instruction.attributes["iota_dimension"]] == 1)
