@@ -386,13 +386,16 @@ class _Body(Expressions):
         """
         (told,) = self.fresh("%told")
         words = [(pointer, "ptr") for pointer in self._pointers.values()]
-        words += [(integer, "i64") for integer in (*self._integers.values(), extent)]
+        # Variables of loops that have ended are not known here.
+        free = {hash(variable) for variable in tirx.analysis.undefined_vars(loop, [])}
+        integers = {key: name for key, name in self._integers.items() if key in free}
+        words += [(integer, "i64") for integer in (*integers.values(), extent)]
         self._rooms.append(f"  {told} = alloca [{len(words)} x i64]")
         for number, (word, kind) in enumerate(words):
             at = self.address(told, str(_WORD * number))
             self._lines.append(f"  store {kind} {word}, ptr {at}")
         name = f"{self.name}_{len(self._shared.threads)}"
-        worker = _Worker(name, self._pointers, self._integers, self._shared)
+        worker = _Worker(name, self._pointers, integers, self._shared)
         worker.work(loop)
         self._shared.threads[name] = worker.whole()
         self._end_unless_zero(self._made(f"call i32 @{LAUNCH}(ptr @{name}, ptr {told}, i32 0)"))
