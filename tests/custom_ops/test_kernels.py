@@ -186,7 +186,7 @@ def test_registration_is_checked() -> None:
     op = elementwise(types="{float, double}")
     for wrong, error, sentence in (
         ({"device": "TPU"}, AttributeValueError, "device must be CPU or GPU, not 'TPU'"),
-        ({"form": "c++"}, AttributeValueError, "form must be one of numpy, tracejit, tir"),
+        ({"form": "c++"}, AttributeValueError, "form must be one of numpy, tracejit, native, tir"),
         ({"T": np.int32}, AttributeValueError, r"'T' is never int32, it is \{float32, float64\}"),
         ({"by": np.int32}, AttributeValueError, "'by' is no type attribute"),
     ):

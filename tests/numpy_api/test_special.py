@@ -152,7 +152,7 @@ ACCURACY: dict[str, tuple[float, tuple[np.ndarray, ...]]] = {
     "bdtrc": (5e-12, (WHOLE[:90], WHOLE[:90] + ORDERS[:90], SHARE[:90])),
     "nbdtr": (5e-12, (WHOLE[:90], WHOLE[90:180] + 1, SHARE[:90])),
     "nbdtrc": (5e-12, (WHOLE[:90], WHOLE[90:180] + 1, SHARE[:90])),
-    "nrdtrimn": (5e-14, (SHARE[:90], OTHER[:90], NORMAL[:90])),
+    "nrdtrimn": (2e-12, (SHARE[:90], OTHER[:90], NORMAL[:90])),
     "nrdtrisd": (5e-13, (NORMAL[:90], SHARE[:90], OTHER[:90])),
     "iv": (2e-13, (ALONG, uniform(0, 80))),
     "ive": (2e-13, (ALONG, uniform(0, 80))),

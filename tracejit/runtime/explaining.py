@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tracejit.backends.explanation import WHOLE_LOOP, Change, Explanation, KernelFacts, Nest, Node
@@ -118,7 +118,7 @@ class Report:
     limits: Limits
     tuning: Tuning | None = None
     machine: str = "this machine"
-    module: Module | None = None
+    module: Module | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))

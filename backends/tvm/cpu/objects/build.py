@@ -14,7 +14,7 @@ from operator import or_
 from pathlib import Path
 from typing import Any
 
-from tracejit.backends.abi import EVALUATE, SORT_VALUES
+from tracejit.backends.abi import EVALUATE, OUTSIDE, SORT_VALUES
 from tracejit.backends.artifact import Artifact, InProcess, pack
 from tracejit.backends.scratch import roomy_folders
 from tracejit.backends.tvm.analysis.kernel_stats import is_soon_built
@@ -135,11 +135,12 @@ def describe(program: Program, held: Mapping[str, Contents], target: Processor) 
 
 
 def _may_call_users(kernel: Kernel, contents: Contents) -> bool:
-    """Whether a kernel calls Python for another thing than libraries of linear algebra and sorts.
+    """Whether a kernel calls Python for another thing than linear algebra, sorts and reports of
+    accesses outside of their buffers.
 
     Functions of the user's, and messages between ranks, want the thread that called the program.
     """
-    if not {*contents.callbacks} <= {EVALUATE, SORT_VALUES}:
+    if not {*contents.callbacks} <= {EVALUATE, OUTSIDE, SORT_VALUES}:
         return True
     told = kernel.stats.ops
     return EVALUATE in contents.callbacks and (not told or CUSTOM_CALL.opcode in told)
