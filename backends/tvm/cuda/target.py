@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from tracejit.backends.tvm.analysis.mapped_loops import MappedLoop
-from tracejit.backends.tvm.buffers.assignment import BufferAssignment
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import Results, RootRule
 from tracejit.backends.tvm.codegen.scalar.table import scalar
@@ -24,14 +22,13 @@ from tracejit.backends.tvm.cuda.table import rooted
 from tracejit.backends.tvm.fusion.row_fusion import RowKernel
 from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.backends.tvm.ir.tir import Stmt
-from tracejit.backends.tvm.program.control_flow import WhileStep
-from tracejit.backends.tvm.program.thunks import Fragment, Step
 from tracejit.backends.tvm.target.host_calls import ONLY_ON_HOSTS, HostLibraries
 from tracejit.backends.tvm.target.launch import host_loop
 from tracejit.backends.tvm.target.mathematics import Mathematics
 from tracejit.backends.tvm.target.memory_spaces import HostMemory
+from tracejit.backends.tvm.target.schedules import Schedules
 from tracejit.backends.tvm.target.target import Target
-from tracejit.graph import Instruction, Op
+from tracejit.graph import Op
 
 __all__ = ["LIMITS", "CudaSchedules", "complex_mathematics", "cuda_target"]  # one for its formulas
 
@@ -53,7 +50,7 @@ def cuda_target(arch: str) -> Target:
     )
 
 
-class CudaSchedules:
+class CudaSchedules(Schedules):
     """Grids of threads; see `cuda.schedule` and `cuda.roots`."""
 
     def pointwise(
@@ -66,19 +63,3 @@ class CudaSchedules:
 
     def anchored(self, op: Op) -> RootRule | None:
         return rooted.get(op) or scalar.get(op)
-
-    def whole_loop(
-        self, loop: WhileStep, name: str, places: BufferAssignment
-    ) -> Sequence[Step] | None:
-        return None
-
-    def iterations(
-        self,
-        mapped: MappedLoop,
-        fragment: Fragment,
-        state: Sequence[Instruction],
-        constants: Sequence[Instruction],
-        threads: int,
-        name: str,
-    ) -> Step | None:
-        return None

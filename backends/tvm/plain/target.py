@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
-from tracejit.backends.tvm.analysis.mapped_loops import MappedLoop
-from tracejit.backends.tvm.buffers.assignment import BufferAssignment
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import Results, RootRule
 from tracejit.backends.tvm.codegen.scalar.loops import pointwise
@@ -16,17 +14,16 @@ from tracejit.backends.tvm.fusion.row_fusion import RowKernel
 from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.backends.tvm.ir.tir import Stmt
 from tracejit.backends.tvm.plain.functions import NAMES
-from tracejit.backends.tvm.program.control_flow import WhileStep
-from tracejit.backends.tvm.program.thunks import Fragment, Step
 from tracejit.backends.tvm.target.libraries import NoLibraries
 from tracejit.backends.tvm.target.mathematics import Mathematics
 from tracejit.backends.tvm.target.memory_spaces import HostMemory
+from tracejit.backends.tvm.target.schedules import Schedules
 from tracejit.backends.tvm.target.target import Target
 from tracejit.errors import CompilationError
-from tracejit.graph import Instruction, Op
+from tracejit.graph import Op
 
 
-class ScalarLoops:
+class ScalarLoops(Schedules):
     """The portable part's own loops."""
 
     def pointwise(
@@ -39,22 +36,6 @@ class ScalarLoops:
 
     def anchored(self, op: Op) -> RootRule | None:
         return scalar.get(op)
-
-    def whole_loop(
-        self, loop: WhileStep, name: str, places: BufferAssignment
-    ) -> Sequence[Step] | None:
-        return None
-
-    def iterations(
-        self,
-        mapped: MappedLoop,
-        fragment: Fragment,
-        state: Sequence[Instruction],
-        constants: Sequence[Instruction],
-        threads: int,
-        name: str,
-    ) -> Step | None:
-        return None
 
 
 def _refuse(*_: object) -> NoReturn:

@@ -18,7 +18,10 @@ from tracejit.graph import Instruction, Op
 
 
 class Schedules(Protocol):
-    """What `lower` asks when it writes a kernel; `codegen.scalar` has plain loops for all of it."""
+    """What `lower` asks when it writes a kernel; `codegen.scalar` has plain loops for all of it.
+
+    A target that inherits has no special steps for loops.
+    """
 
     def pointwise(
         self, frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], cost: int
@@ -35,6 +38,7 @@ class Schedules(Protocol):
         self, loop: WhileStep, name: str, places: BufferAssignment
     ) -> Sequence[Step] | None:
         """The steps that run a loop without the host, if the target has such ones for it."""
+        return None
 
     def iterations(
         self,
@@ -48,3 +52,4 @@ class Schedules(Protocol):
         """The step whose ``threads`` each run whole iterations, ``fragment`` being one; asked if
         limits say runs_iterations.
         """
+        return None
