@@ -17,17 +17,25 @@ import tracejit as tj
 from tracejit import P, lax
 
 
+def print_slowly(kind: Any, error: Any, traceback: Any) -> None:
+    """An exception's hook that takes longer than it takes to tell the others of the exception."""
+    time.sleep(1)
+    sys.__excepthook__(kind, error, traceback)
+
+
 def main(fault: str) -> None:
+    if fault == "slow":
+        sys.excepthook = print_slowly
     tj.distributed.initialize()
     rank, count = tj.distributed.process_index(), tj.distributed.process_count()
     mesh = tj.make_mesh((count,), ("i",))
     is_faulty = rank == count - 1
 
     def step(x: np.ndarray) -> Any:
-        return lax.psum(x, "i")  # line 27
+        return lax.psum(x, "i")  # line 35
 
     def other(x: np.ndarray) -> Any:
-        return lax.pmax(x, "i")  # line 30
+        return lax.pmax(x, "i")  # line 38
 
     steps = [tj.shard_map(f, mesh=mesh, in_specs=P(), out_specs=P()) for f in (step, other)]
     x = np.ones(1000)
@@ -36,7 +44,7 @@ def main(fault: str) -> None:
         function(given)  # compiled by all, before one goes wrong
     for number in range(5):
         if is_faulty and number == 2:
-            if fault == "raises":
+            if fault in ("raises", "slow"):
                 raise ValueError("a bad batch")
             if fault == "dies":
                 os.kill(os.getpid(), signal.SIGKILL)

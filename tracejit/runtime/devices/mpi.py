@@ -17,10 +17,10 @@ from mpi4py import MPI
 
 from tracejit.errors import UnsupportedError
 from tracejit.runtime.devices.communicator import Communicator, Parts, Tag, Transfer
-from tracejit.runtime.devices.world import SIZES
+from tracejit.runtime.devices.world import HAS_ENDED, SIZES
 from tracejit.system import affinity
 
-_STATE_TAG = 1
+_STATE_TAG, _DONE_TAG = 1, 2
 _SPINS, _YIELDS = 2000, 2000
 """Attempts without a pause, where each rank here has a processor; then attempts that yield."""
 _SHORT_PAUSE = 0.0002
@@ -50,6 +50,7 @@ class MPICommunicator(Communicator):
         self._states: dict[int, str] = {}
         self._groups: dict[tuple[int, ...], MPI.Intracomm] = {}
         self._is_announced = False
+        self._done: set[int] = set()
         self._sent: list[tuple[MPI.Request, object]] = []
 
     def exchange(
@@ -112,25 +113,35 @@ class MPICommunicator(Communicator):
             text = np.empty(status.Get_count(MPI.BYTE), np.uint8)
             self._control.Recv([text, MPI.BYTE], status.Get_source(), _STATE_TAG)
             self._states.setdefault(status.Get_source(), text.tobytes().decode(errors="replace"))
+        while self._control.Iprobe(MPI.ANY_SOURCE, _DONE_TAG, status):
+            self._control.Recv([np.empty(0, np.uint8), MPI.BYTE], status.Get_source(), _DONE_TAG)
+            self._done.add(status.Get_source())
 
     def announce(self, state: str) -> None:
         """Only the first time."""
         if self._is_announced:
             return
         self._is_announced = True
-        text = np.frombuffer(state[:1000].encode(), np.uint8)
+        self._tell_all(np.frombuffer(state[:1000].encode(), np.uint8), _STATE_TAG)
+
+    def _tell_all(self, text: np.ndarray, tag: int) -> None:
         for number in range(self.count):
             if number != self.number:
-                request = self._control.Isend([text, MPI.BYTE], number, _STATE_TAG)
+                request = self._control.Isend([text, MPI.BYTE], number, tag)
                 self._sent.append((request, text))
 
-    def wait_for_announcements(self, seconds: float) -> bool:
-        """Whether all other ranks announce a state within ``seconds``."""
+    def end_together(self, seconds: float) -> bool:
+        """Whether all other ranks have nothing left to say either, within ``seconds``.
+
+        A rank has said all when it calls this, or when it has ended.
+        """
+        self._tell_all(np.empty(0, np.uint8), _DONE_TAG)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self._listen()
             self._sent = [pair for pair in self._sent if not pair[0].Test()]
-            if len(self._states) == self.count - 1 and not self._sent:
+            ended = {number for number, state in self._states.items() if state == HAS_ENDED}
+            if len(self._done | ended) == self.count - 1 and not self._sent:
                 return True
             time.sleep(0.01)
         return False

@@ -28,6 +28,9 @@ SIZES: Mapping[str, str] = {
 }
 """What launchers tell the processes that they start: how many there are."""
 
+HAS_ENDED = "has ended"
+"""What a rank announces that is through."""
+
 _DEFAULT_SECONDS = 300.0
 _MOST_GRACE_SECONDS = 30.0
 
@@ -98,9 +101,9 @@ def _tell_others_of_the_end(communicator: MPICommunicator) -> None:
         before(kind, error, traceback)
         sys.stderr.flush()
         if communicator.count > 1:
-            # The others name what they waited for; one that hangs would keep them from ending.
-            communicator.wait_for_announcements(min(communicator.timeout, _MOST_GRACE_SECONDS))
+            # The others print what they waited for; one that hangs would keep them from ending.
+            communicator.end_together(min(communicator.timeout, _MOST_GRACE_SECONDS))
             communicator.abort()
 
     sys.excepthook = hook
-    atexit.register(communicator.announce, "has ended")
+    atexit.register(communicator.announce, HAS_ENDED)
