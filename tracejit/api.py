@@ -370,6 +370,7 @@ def _compiled(module: Module, place: CacheEntry) -> Executable:
             "compile.compile_for",
             module,
             place.target,
+            place.cache,
             title=module.name,
             save=partial(place.cache.save_graph, place.key, module),
             progress=progress,

@@ -59,7 +59,7 @@ def compiled(job: Job, compiler: ModuleType) -> Answer:
             return LEFT
         if job.key in cache:  # another process was quicker
             return Answer("kept")
-        built = compiler.compile_for(module, target)
+        built = compiler.compile_for(module, target, cache)
     except TracejitError:
         return LEFT
     if isinstance(built, InProcess):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tracejit.backends.artifact import InProcess
+from tracejit.backends.object_store import ObjectStore
 from tracejit.backends.target import CPU, Target
 from tracejit.backends.tvm.buffers.donation import aliases_of
 from tracejit.backends.tvm.cpu.processor import processor_of
@@ -18,14 +19,17 @@ from tracejit.hlo import to_text
 
 
 def compile_for(
-    module: Module, target: Target = CPU, progress: Progress | None = None
+    module: Module,
+    target: Target = CPU,
+    store: ObjectStore | None = None,
+    progress: Progress | None = None,
 ) -> bytes | InProcess:
     """The module for a processor: an artifact to keep, or code in this process alone.
 
-    The latter if no linker is installed. Raises `CompilationError` for an op without a rule,
+    The latter if no linker is installed. Object files that programs share are in ``store``. Raises `CompilationError` for an op without a rule,
     `AttributeValueError` for an unknown processor.
     """
-    return compile_on(module, _target_of(target), progress)
+    return compile_on(module, _target_of(target, store), progress)
 
 
 def compile_on(
@@ -51,8 +55,8 @@ def changes_of(module: Module, target: Target = CPU) -> list[tuple[str, str]]:
     return session.changes
 
 
-def _target_of(target: Target) -> targets.Target:
+def _target_of(target: Target, store: ObjectStore | None = None) -> targets.Target:
     resolved = target.resolved()
     if resolved.is_cuda:
         return cuda_target(resolved.processor)
-    return cpu_target(processor_of(target))
+    return cpu_target(processor_of(target), store=store)

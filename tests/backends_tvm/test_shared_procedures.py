@@ -1,4 +1,4 @@
-"""Procedures that all programs of a process share: each compiled once, whoever calls it."""
+"""Procedures that all programs of a machine share: each compiled once, whoever calls it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import pytest
 from tests.backends_tvm.compiled import computation
 from tests.backends_tvm.test_sorting import compiled_for
 from tests.lowered import lower
+from tests.runtime.programs import loaded
 from tracejit import ops
+from tracejit.backends.tvm.compile import compile_for
+from tracejit.backends.tvm.cpu.llvm import shared_procedures
 from tracejit.backends.tvm.cpu.llvm.procedures import (
     Procedure,
     declaration,
@@ -24,7 +27,7 @@ from tracejit.backends.tvm.cpu.llvm.shared_procedures import (
 )
 from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.cpu.processor import processor_of
-from tracejit.graph import Computation, Instruction
+from tracejit.graph import Computation, Instruction, Module
 from tracejit.shapes import ElementType, Shape
 
 S32 = ElementType.S32
@@ -90,3 +93,43 @@ def test_texts_of_procedures() -> None:
     assert group_of(found["own"]) is None
     assert declaration(found["own"]) == "declare i32 @own(ptr %x, i64 %n)"
     assert without_shared([]) == ([], {})
+
+
+class Store:
+    """Object files in memory, by their sources."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+
+    def find_object(self, source: str) -> bytes | None:
+        return self.kept.get(source)
+
+    def keep_object(self, source: str, data: bytes) -> bool:
+        self.kept[source] = data
+        return True
+
+
+def fft(length: int) -> Module:
+    shape = Shape(ElementType.C64, (3, length))
+    return Module("test", computation(lambda x: ops.fft(x, "FFT", (length,)), shape))
+
+
+def test_another_process_compiles_them_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Transforms of other lengths, in a process that knows the store alone."""
+    known: dict[LlvmUnit, bytes] = {}
+    monkeypatch.setattr(shared_procedures, "_cache", known)
+    store = Store()
+    compile_for(fft(60_000), store=store)
+    assert len(store.kept) >= 4
+    known.clear()
+
+    def refuse(self: LlvmUnit, folder: Path) -> bytes:
+        raise AssertionError(self.text)
+
+    monkeypatch.setattr(LlvmUnit, "compile", refuse)
+    x = np.random.default_rng(0).standard_normal((3, 60_000)).astype(np.complex64)
+    (made,) = loaded(compile_for(fft(60_000), store=store))([x])
+    np.testing.assert_allclose(made, np.fft.fft(x), rtol=0, atol=2e-3)
+    assert known
+    with pytest.raises(AssertionError, match="define"):
+        compile_for(fft(49), store=store)

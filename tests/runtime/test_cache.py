@@ -200,6 +200,48 @@ def test_every_bit_of_a_note_counts(cache: DiskCache) -> None:
         assert cache.recall("a") in (None, facts)  # a letter of the checksum, in capitals
 
 
+def test_objects_are_kept_for_other_programs(cache: DiskCache) -> None:
+    assert cache.find_object("text") is None
+    assert cache.keep_object("text", b"machine code")
+    assert DiskCache(cache.folder).find_object("text") == b"machine code"
+    assert cache.find_object("another text") is None
+    assert not DiskCache(None).keep_object("text", b"machine code")
+    assert DiskCache(None).find_object("text") is None
+
+
+@pytest.mark.parametrize("bit", [0, 7, 100, 300])
+def test_an_object_that_is_damaged_is_removed(cache: DiskCache, bit: int) -> None:
+    assert cache.keep_object("text", b"machine code")
+    (path,) = folder(cache).iterdir()
+    data = bytearray(path.read_bytes())
+    data[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(data)
+    assert cache.find_object("text") is None
+    assert [*folder(cache).iterdir()] == []
+
+
+def test_objects_where_nothing_can_be_kept(tmp_path: Path) -> None:
+    """Without a warning of their own: the program's says it."""
+    (tmp_path / "file").write_text("")
+    cache = DiskCache(tmp_path / "file")
+    assert not cache.keep_object("text", b"machine code")
+    assert cache.find_object("text") is None
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    assert not DiskCache(shared).keep_object("text", b"machine code")
+    assert [*shared.iterdir()] == []
+
+
+def test_objects_are_evicted_too(cache: DiskCache, program: bytes) -> None:
+    assert cache.keep_object("text", bytes(1000))
+    (path,) = folder(cache).iterdir()
+    os.utime(path, (0, 0))
+    smaller = DiskCache(cache.folder, len(program) + 100)
+    assert works(smaller.add("a", program))
+    assert smaller.find_object("text") is None
+
+
 def test_an_interrupted_write_leaves_nothing(
     cache: DiskCache, program: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,6 +46,8 @@ LIMIT_BYTES = 1 << 30
 _SUFFIX = ".so"
 _NOTE = ".json"
 _GRAPH = ".hlo"
+_OBJECT = ".o"
+_SUFFIXES = (_SUFFIX, _NOTE, _GRAPH, _OBJECT)
 
 
 def cache_key(graph: str, options: str = "") -> str:
@@ -63,12 +65,16 @@ def cache_key(graph: str, options: str = "") -> str:
 
 @functools.cache
 def _surroundings() -> str:
-    """What is the same for every program of a process; files count with their size and time."""
+    """The hash of everything that all programs of a process have in common.
+
+    Files count with their size and time.
+    """
     python = (sys.implementation.name, sys.hexversion, abi.LAYOUT)
     libraries = [(path.name, *_stamp(path)) for path in (*library_paths(), compiler_path())]
     package = os.path.dirname(errors.__file__)
     files = [(path[len(package) :], *_stamp(path)) for path in _sources(package)]
-    return repr((host(), python, np.__version__, libraries, files))
+    told = repr((host(), python, np.__version__, libraries, files))
+    return hashlib.sha256(told.encode()).hexdigest()
 
 
 def _sources(folder: str) -> list[str]:
@@ -196,14 +202,38 @@ class DiskCache:
         data = json.dumps({"noted": facts, "checksum": _checksum(facts)}).encode()
         self._keep(key + _NOTE, data, "measurements")
 
+    def find_object(self, source: str) -> bytes | None:
+        """The object file that was compiled from a text, as `ObjectStore` wants it.
+
+        A damaged one is removed.
+        """
+        if self.folder is None:
+            return None
+        try:
+            with _private(self.folder) as folder:
+                return _found_object(folder, cache_key(source, _OBJECT) + _OBJECT)
+        except OSError:
+            return None
+
+    def keep_object(self, source: str, data: bytes) -> bool:
+        """Keep an object file; False, without a warning, if that is not possible."""
+        if self.folder is None:
+            return False
+        checked = hashlib.sha256(data).digest() + data
+        try:
+            with _writable(self.folder) as folder:
+                _keeping().write(folder, cache_key(source, _OBJECT) + _OBJECT, checked)
+        except OSError:
+            return False
+        return True
+
     def _keep(self, name: str, data: bytes, what: str) -> bool:
         if self.folder is None or len(data) > self.limit:
             return False
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with _private(self.folder) as folder:
+            with _writable(self.folder) as folder:
                 _keeping().write(folder, name, data)
-                _keeping().evict(folder, name, self.limit, (_SUFFIX, _NOTE, _GRAPH))
+                _keeping().evict(folder, name, self.limit, _SUFFIXES)
         except OSError as error:
             _warn(f"{what} cannot be kept in {self.folder}", error)
             return False
@@ -216,6 +246,14 @@ def _private(path: Path) -> Iterator[Folder]:
     with Folder(path) as folder:
         if belongs_to_others(folder.status()):
             raise PermissionError(f"{path} belongs to, or can be written by, other users")
+        yield folder
+
+
+@contextmanager
+def _writable(path: Path) -> Iterator[Folder]:
+    """The folder, made if need be and opened. Raises `OSError`."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _private(path) as folder:
         yield folder
 
 
@@ -242,6 +280,26 @@ def _found(folder: Folder, name: str) -> Executable | None:
     with suppress(OSError):
         folder.touch(name)  # used last: removed last
     return executable
+
+
+def _found_object(folder: Folder, name: str) -> bytes | None:
+    """An object file; None, and it is removed, where it is damaged. Raises `OSError`."""
+    descriptor = folder.open(name)
+    try:
+        contents = _contents(descriptor)
+        size = hashlib.sha256().digest_size
+        checksum, data = contents[:size], contents[size:]
+        if hashlib.sha256(data).digest() != checksum:
+            raise ArtifactError("checksum differs")
+    except ArtifactError:
+        with suppress(OSError):
+            folder.remove(name)
+        return None
+    finally:
+        os.close(descriptor)
+    with suppress(OSError):
+        folder.touch(name)
+    return data
 
 
 def _recalled(folder: Folder, name: str) -> Any:

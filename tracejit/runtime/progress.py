@@ -1,7 +1,7 @@
 """A line on the screen while a long trace, compilation or call runs, for those who sit before it.
 
     with reported("train_step") as progress:
-        compile_for(module, target, progress)
+        compile_for(module, target, progress=progress)
     with reported("train_step", tuning=10) as progress:
         programs.tune(…, progress)
     with reported("train_step", tracing=count):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from tracejit.backends.object_store import ObjectStore
 from tracejit.backends.tvm.analysis.mapped_loops import MappedLoop
 from tracejit.backends.tvm.buffers.assignment import BufferAssignment
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
@@ -38,8 +39,13 @@ from tracejit.graph import Instruction, Op
 __all__ = ["CpuSchedules", "complex_mathematics", "cpu_target"]  # the second for its formulas
 
 
-def cpu_target(processor: Processor, machine: Machine | None = None) -> Target:
-    """The target for a processor, with kernels for ``machine`` if they are to be other ones."""
+def cpu_target(
+    processor: Processor, machine: Machine | None = None, store: ObjectStore | None = None
+) -> Target:
+    """The target for a processor, with kernels for ``machine`` if they are to be other ones.
+
+    Object files that programs share are kept in ``store``.
+    """
     return Target(
         "the CPU",
         machine or processor.machine,
@@ -47,7 +53,7 @@ def cpu_target(processor: Processor, machine: Machine | None = None) -> Target:
         Mathematics(formulas()),
         HostLibraries(),
         HostMemory(),
-        lambda program, progress: build(program, processor, progress),
+        lambda program, progress: build(program, processor, progress, store),
         partial(entry_of, target=processor),
     )
 

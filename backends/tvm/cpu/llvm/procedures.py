@@ -13,6 +13,7 @@ every call, so each call site costs the procedure's code once more.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Sequence
 
@@ -221,6 +222,11 @@ class Procedure(Function):
             run()
             self.jump(done)
         self.start(done)
+
+    def share(self, stem: str) -> None:
+        """Name the procedure by its code, which programs then share."""
+        digest = hashlib.sha256(self.whole().encode()).hexdigest()[:16]
+        self.name = self._group = f"{stem}_{digest}"
 
     def invoke(self, other: Procedure, arguments: Sequence[str]) -> None:
         """Call another procedure."""

@@ -1,8 +1,8 @@
-"""Procedures that are equal in all programs that use them: compiled once in a process.
+"""Procedures that are equal in all programs that use them: compiled once on a machine.
 
     kernels, procedures = without_shared(kernels)   # the texts of the shared procedures
     for unit in shared_units(procedures, target):   # one for each group
-        data = unit.cached() or unit.compile(folder)    # an object file's bytes
+        data = unit.find(store) or unit.make(folder, store)     # an object file's bytes
 
 A procedure with a ``group`` is shared; all procedures of a group are compiled together.
 """
@@ -19,6 +19,7 @@ from typing import Any
 from tvm.tirx import AttrStmt
 from tvm_ffi import structural_map
 
+from tracejit.backends.object_store import ObjectStore
 from tracejit.backends.tvm.cpu.llvm.modules import module_of
 from tracejit.backends.tvm.cpu.llvm.procedures import declaration, group_of, procedures_of
 from tracejit.backends.tvm.cpu.objects.tir_pipeline import compile_text
@@ -38,20 +39,36 @@ class LlvmUnit:
     text: str
     target: Processor
 
-    def cached(self) -> bytes | None:
-        """The object file, if this process has compiled it already."""
+    def find(self, store: ObjectStore | None = None) -> bytes | None:
+        """The object file, if this process has it already, or ``store``."""
         with _LOCK:
-            return _cache.get(self)
+            data = _cache.get(self)
+        if data is None and store is not None:
+            data = store.find_object(self._module())
+            if data is not None:
+                self._keep(data)
+        return data
+
+    def make(self, folder: Path, store: ObjectStore | None = None) -> bytes:
+        """Compile to an object file, and keep it in ``store``."""
+        data = self.compile(folder)
+        self._keep(data)
+        if store is not None:
+            store.keep_object(self._module(), data)
+        return data
 
     def compile(self, folder: Path) -> bytes:
         """Compile to an object file, through a file in ``folder``."""
         file = folder / f"shared{id(self)}.o"
-        text = module_of([self.text], self.target, True)
-        compile_text(text, file.with_suffix(".ll")).write_to_file(str(file), "o")
-        data = file.read_bytes()
+        compile_text(self._module(), file.with_suffix(".ll")).write_to_file(str(file), "o")
+        return file.read_bytes()
+
+    def _keep(self, data: bytes) -> None:
         with _LOCK:
             _cache[self] = data
-        return data
+
+    def _module(self) -> str:
+        return module_of([self.text], self.target, True)
 
 
 def without_shared(kernels: Sequence[Kernel]) -> tuple[list[Kernel], dict[str, str]]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from tracejit.backends.abi import EVALUATE, OUTSIDE, SORT_VALUES
 from tracejit.backends.artifact import Artifact, InProcess, pack
+from tracejit.backends.object_store import ObjectStore
 from tracejit.backends.scratch import roomy_folders
 from tracejit.backends.tvm.analysis.kernel_stats import is_soon_built
 from tracejit.backends.tvm.cpu.llvm.modules import kernel_texts
@@ -59,11 +60,14 @@ _SLOW_PASSES = 1.5
 
 
 def build(
-    program: Program, target: Processor, progress: Progress | None = None
+    program: Program,
+    target: Processor,
+    progress: Progress | None = None,
+    store: ObjectStore | None = None,
 ) -> bytes | InProcess:
     """The artifact of a program; without a linker, or disk space, code for this process alone.
 
-    Code that this machine cannot run is not linked: the artifact contains the object files one
+    What programs share is taken from ``store``, or kept there. Code that this machine cannot run is not linked: the artifact contains the object files one
     after the other. Raises `CompilationError` if the program is inconsistent, or if TVM rejects a
     kernel. Warns, once, of a missing linker, of missing disk space, and of a linker that fails.
     """
@@ -77,11 +81,12 @@ def build(
     artifact = describe(program, held, target)
     if target.lacking:
         with tempfile.TemporaryDirectory(prefix="tracejit-") as name:
-            objects = _program_objects(program, held, target, Path(name), progress)
+            objects = _program_objects(program, held, target, Path(name), progress, store)
             return pack(b"".join(file.read_bytes() for file in objects), artifact)
     if can_link() and room is not None:
         with tempfile.TemporaryDirectory(prefix="tracejit-", dir=room) as name:
-            library = linked(_program_objects(program, held, target, Path(name), progress))
+            objects = _program_objects(program, held, target, Path(name), progress, store)
+            library = linked(objects)
         if library is not None:
             return pack(library, artifact)
     else:
@@ -101,6 +106,7 @@ def _program_objects(
     target: Processor,
     folder: Path,
     progress: Progress | None,
+    store: ObjectStore | None,
 ) -> list[Path]:
     """Object files in ``folder`` of a checked program."""
     sources = _sources(program.kernels, held, target)
@@ -108,7 +114,7 @@ def _program_objects(
         sources.shared_units.append(LlvmUnit(polling(target), target))
     jobs = _kernel_jobs(sources.others, held, target, c_function)
     texts = program_texts(program, target, sources.written, max(target.threads - len(jobs), 1))
-    return _objects(sources, jobs, texts, target, folder, progress)
+    return _objects(sources, jobs, texts, target, folder, progress, store)
 
 
 def describe(program: Program, held: Mapping[str, Contents], target: Processor) -> Artifact:
@@ -181,7 +187,7 @@ def build_kernels(kernels: Sequence[Kernel], target: Processor, library: Path) -
         sources = _sources(kernels, held, target)
         jobs = [partial(compile_kernel, kernel) for kernel in sources.others]
         texts = kernel_texts(kernels, sources.written, target, target.threads)
-        objects = _objects(sources, jobs, texts, target, Path(name), None)
+        objects = _objects(sources, jobs, texts, target, Path(name), None, None)
         made = linked(objects) if objects else b""
         if made is None:
             raise CompilationError("kernels cannot be compiled on their own: no linker links them")
@@ -195,7 +201,7 @@ class _Sources:
     """The sources of an object file per kernel.
 
     ``written`` kernels are LLVM text, TVM compiles the ``others``, and ``shared_units`` are
-    compiled once in a process.
+    compiled once on a machine.
     """
 
     written: TranslatedKernels
@@ -222,6 +228,7 @@ def _objects(
     target: Processor,
     folder: Path,
     progress: Progress | None,
+    store: ObjectStore | None,
 ) -> list[Path]:
     """Object files in ``folder``: of texts, of shared units, and of the modules that ``jobs``
     return.
@@ -234,9 +241,9 @@ def _objects(
     writers = [partial(_write, job, file) for job, file in zip(every, files, strict=True)]
     for number, unit in enumerate(sources.shared_units):
         files.append(folder / f"{len(files)}.o")
-        data = unit.cached()
+        data = unit.find(store)
         if data is None:
-            writers.append(partial(_write_unit, unit, files[-1]))
+            writers.append(partial(_write_unit, unit, files[-1], store))
             work += number > 0
         else:
             files[-1].write_bytes(data)
@@ -294,8 +301,8 @@ def _is_written(kernel: Kernel, inside: Contents, target: Processor) -> bool:
     return _is_quick(kernel, inside) and target.converts_halves and not target.fast_math
 
 
-def _write_unit(unit: LlvmUnit, file: Path) -> None:
-    file.write_bytes(unit.compile(file.parent))
+def _write_unit(unit: LlvmUnit, file: Path, store: ObjectStore | None) -> None:
+    file.write_bytes(unit.make(file.parent, store))
 
 
 def _write(job: Callable[[], Any], file: Path) -> None:

@@ -1,6 +1,8 @@
 """The loop nests of an FFT as LLVM text: sweeps, strips and stages around one body for each radix.
 
-Stages and strips are planned by `analysis.fft_plan`; the radix bodies are in `stages`.
+Stages and strips are planned by `analysis.fft_plan`; the radix bodies are in `stages`. Programs
+share the loops and the bodies: what is particular to one transform, its plan and the sizes of its
+memory, are arguments.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ from tracejit.backends.tvm.ir.tir import Expr, IfThenElse, Stmt, i64, seq, tirx
 
 POINTERS = ("source", "middle", "target", "scratch", "table", "plan")
 INTEGERS = ("sweep", "first", "count", "worker")
+_LOOPS = ("sweep", "first", "count", "room")
+"""The integers of the loops that programs share; ``room`` is the bytes of a scratch buffer."""
 
 
 def fourier_code(what: Transform, name: str) -> Procedure:
@@ -39,7 +43,21 @@ def fourier_code(what: Transform, name: str) -> Procedure:
 
     With `Transform.by_rows`, both sweeps of ``count`` rows instead.
     """
-    return _Code(what, name).procedure
+    code = Procedure(name, POINTERS, INTEGERS, 2 * what.lanes)
+    code.accesses(partial(_accesses, what))
+    number = 2 * what.itemsize
+    scratch = code.address("%scratch", code.product("%worker", str(2 * number * what.room)))
+    middle, plan, room = "%middle", "%plan", str(number * what.room)
+    if what.by_rows:
+        begin = code.product("%worker", str(number * what.middle))
+        middle = code.address(middle, begin)
+    else:
+        plan = code.address(plan, code.product("%sweep", str(8 * what.stride)))
+    loops = _Code(what).procedure
+    loops.share("fourier")
+    integers = ["%sweep", "%first", "%count", room]
+    code.invoke(loops, ["%source", middle, "%target", scratch, "%table", plan, *integers])
+    return code
 
 
 def _accesses(what: Transform, given: Mapping[str, Any]) -> Stmt:
@@ -98,12 +116,11 @@ def _accesses(what: Transform, given: Mapping[str, Any]) -> Stmt:
 
 
 class _Code:
-    """Writes a procedure. ``parameters`` are a sweep's integers; known ones are literals."""
+    """Writes the loops. ``parameters`` are a sweep's integers; known ones are literals."""
 
-    def __init__(self, what: Transform, name: str) -> None:
+    def __init__(self, what: Transform) -> None:
         self.what = what
-        self.procedure = Procedure(name, POINTERS, INTEGERS, 2 * what.lanes)
-        self.procedure.accesses(partial(_accesses, what))
+        self.procedure = Procedure("fourier", POINTERS, _LOOPS, 2 * what.lanes)
         self.number = 2 * what.itemsize
         """Bytes of a complex number."""
         self.line = self.number * what.width
@@ -112,14 +129,11 @@ class _Code:
         """Bytes of the current strip."""
         self.parameters: list[str] = []
         code = self.procedure
-        self.scratch = code.address(
-            "%scratch", code.product("%worker", str(2 * self.number * what.room))
-        )
+        self.room = str(self.number * what.room) if what.by_rows else "%room"
         some = code.holds("sgt", "%count", "0")
         each = self._row if what.by_rows else self._generic_strip
         if not what.by_rows:
-            self.plan = code.address("%plan", code.product("%sweep", str(8 * what.stride)))
-            self.parameters = [code.number(self.plan, str(field)) for field in range(BEFORE_STAGES)]
+            self.parameters = [code.number("%plan", str(field)) for field in range(BEFORE_STAGES)]
             self.is_first = code.holds("eq", "%sweep", "0")
         code.when(some, lambda: code.loop("%count", each))
 
@@ -127,17 +141,15 @@ class _Code:
         """Both sweeps of a row, with all sizes as constants."""
         code, what = self.procedure, self.what
         row = code.sum("%first", number)
-        begin = code.product("%worker", str(self.number * what.middle))
-        middle = code.address("%middle", begin)
         plan, _ = what.tables()
         for sweep, fields in enumerate(plan.reshape(2, -1)):
             parameters = self.parameters = [str(field) for field in fields]
             is_first = sweep == 0
-            source = middle
+            source = "%middle"
             target = code.address("%target", code.product(row, parameters[TO_MATRIX]))
             if is_first:
                 source = code.address("%source", code.product(row, parameters[FROM_MATRIX]))
-                target = middle
+                target = "%middle"
             do = partial(self._constant_strip, is_first, source, target)
             self.vectors = what.vectors
             if parameters[STAGES] == "1" and not is_first and what.sizes[1][1] % what.width == 0:
@@ -198,8 +210,7 @@ class _Code:
     def _scratch(self, stage: str) -> str:
         """The buffer that ``stage`` writes to."""
         code = self.procedure
-        which = code.product(code.parity(stage), str(self.number * self.what.room))
-        return code.address(self.scratch, which)
+        return code.address("%scratch", code.product(code.parity(stage), self.room))
 
     def _generic_stage(self, stage: str, last: str, source: str, target: str) -> None:
         code = self.procedure
@@ -213,7 +224,7 @@ class _Code:
         to_row = code.chosen(ends, "i64", self.parameters[TO_ROW], line)
         place = code.sum(code.product(stage, str(PER_STAGE)), str(BEFORE_STAGES))
         which, m, s, table = (
-            code.number(self.plan, code.sum(place, str(n))) for n in range(PER_STAGE)
+            code.number("%plan", code.sum(place, str(n))) for n in range(PER_STAGE)
         )
         factors = code.address("%table", table)
         for number, body in enumerate(self.what.bodies):

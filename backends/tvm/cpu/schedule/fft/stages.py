@@ -42,7 +42,7 @@ def stage(body: Radix, lanes: int, itemsize: int, inverse: bool, scale: float = 
     last = "turned" if body.twiddled else scale.hex().translate(_LETTERS)
     name = f"fourier_{way}_{body.radix}_{last}_{lanes}_f{8 * itemsize}"
     memory = ("source", "target", "factors") if body.twiddled else ("source", "target")
-    code = Procedure(name, memory, TWIDDLED if body.twiddled else LAST, 2 * lanes)
+    code = Procedure(name, memory, TWIDDLED if body.twiddled else LAST, 2 * lanes, group=name)
     _Stage(code, body, lanes, itemsize, inverse, scale)
     return code
 
