@@ -1,7 +1,7 @@
-"""Where the compiler keeps object files for other processes: `tracejit.runtime.cache` has the store.
+"""The interface of the store in which the compiler keeps object files for other processes.
 
-    data = store.find_object(text)      # the object file compiled from a text, or None
-    store.keep_object(text, data)
+data = store.find_object(text)      # the object file compiled from a text, or None
+store.keep_object(text, data)
 """
 
 from __future__ import annotations

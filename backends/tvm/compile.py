@@ -26,8 +26,8 @@ def compile_for(
 ) -> bytes | InProcess:
     """The module for a processor: an artifact to keep, or code in this process alone.
 
-    The latter if no linker is installed. Object files that programs share are in ``store``. Raises `CompilationError` for an op without a rule,
-    `AttributeValueError` for an unknown processor.
+    The latter if no linker is installed. Object files that programs share are in ``store``. Raises
+    `CompilationError` for an op without a rule, `AttributeValueError` for an unknown processor.
     """
     return compile_on(module, _target_of(target, store), progress)
 

@@ -67,9 +67,10 @@ def build(
 ) -> bytes | InProcess:
     """The artifact of a program; without a linker, or disk space, code for this process alone.
 
-    What programs share is taken from ``store``, or kept there. Code that this machine cannot run is not linked: the artifact contains the object files one
-    after the other. Raises `CompilationError` if the program is inconsistent, or if TVM rejects a
-    kernel. Warns, once, of a missing linker, of missing disk space, and of a linker that fails.
+    What programs share is taken from ``store``, or kept there. Code that this machine cannot run is
+    not linked: the artifact contains the object files one after the other. Raises
+    `CompilationError` if the program is inconsistent, or if TVM rejects a kernel. Warns, once, of a
+    missing linker, of missing disk space, and of a linker that fails.
     """
     program.check()
     program = verify_if_wanted(program)
