@@ -61,8 +61,6 @@ def test_examples_of_other_compilers(
     tmp_path: Path, begin: str, name: str, wanted: Sequence[float]
 ) -> None:
     op = register_op(name).input("x: double").output("y: double").set_shape_fn(unchanged_shape)
-    if "numba" in begin:
-        pytest.importorskip("numba", reason="needs numba")
     imported(tmp_path, f"example_{name}", of_page(begin))
     x = np.arange(4.0)
     np.testing.assert_array_equal(tj.jit(lambda x: op(x) + 0)(x), wanted)

@@ -24,21 +24,28 @@ static TJ_Error *leaky_grad(TJ_Call *call) {
 }
 TJ_HANDLER(LeakyGrad, leaky_grad)
 
-static const TJ_Kernel leaky_kernels[] = {{NULL, Leaky, NULL, NULL, NULL}, {0}};
-static const TJ_Kernel leaky_grad_kernels[] = {{NULL, LeakyGrad, NULL, NULL, NULL}, {0}};
+static const TJ_Kernel leaky_kernels[] = {
+    {NULL, Leaky, NULL, NULL, NULL},
+    {0},
+};
+static const TJ_Kernel leaky_grad_kernels[] = {
+    {NULL, LeakyGrad, NULL, NULL, NULL},
+    {0},
+};
 static const TJ_Op ops[] = {
-    {"MyOps>Leaky",
+    {"{{ cookiecutter.namespace }}>Leaky",
      "attr slope: float = 0.1\n"
      "input x: float\n"
      "output y: float\n"
      "doc A leaky rectifier.\n\n"
      "slope: The derivative where x is not positive.",
      leaky_kernels, NULL},
-    {"MyOps>LeakyGrad",
+    {"{{ cookiecutter.namespace }}>LeakyGrad",
      "attr slope: float = 0.1\n"
      "input dy: float\n"
      "input x: float\n"
      "output dx: float",
      leaky_grad_kernels, NULL},
-    {0}};
+    {0},
+};
 TJ_LIBRARY(ops, NULL)
