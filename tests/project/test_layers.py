@@ -21,7 +21,7 @@ from tests.project import checkout
 
 # Lowest first; every unit stands in exactly one layer.
 LAYERS = (
-    {"errors", "loading", "sources", "system", "tracebacks"},
+    {"affine", "errors", "loading", "sources", "system", "tracebacks"},
     {"element_types", "layouts"},
     {"shapes"},
     {"attributes", "graph"},

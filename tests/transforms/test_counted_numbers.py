@@ -12,10 +12,11 @@ import pytest
 import tracejit as tj
 from tests.transforms import counted
 from tests.transforms.counted import check, function_of, recorded
+from tracejit.affine import Affine
 from tracejit.ops.constants import parameter
 from tracejit.ops.elementwise import add, sub
 from tracejit.shapes import ElementType, Shape
-from tracejit.trace.affine_bounds import Affine, affine, counting
+from tracejit.trace.affine_bounds import affine, counting
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -10,12 +10,13 @@ import pytest
 
 import tracejit as tj
 from tests.transforms import counted
+from tracejit.affine import Affine
 from tracejit.errors import ConcretizationError
 from tracejit.graph import Module
 from tracejit.ops.constants import parameter
 from tracejit.ops.control import WHILE
 from tracejit.shapes import ElementType, Shape
-from tracejit.trace.affine_bounds import Affine, counting, may_be_place, with_places_free
+from tracejit.trace.affine_bounds import counting, may_be_place, with_places_free
 from tracejit.transforms.autograph import runtime
 from tracejit.transforms.autograph.loops import run_loop
 from tracejit.traversal import called_computations, instructions

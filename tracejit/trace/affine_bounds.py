@@ -11,12 +11,13 @@ it, so that places that NumPy would check one by one can be checked for all step
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
+from tracejit.affine import Affine
 from tracejit.graph import Instruction
 from tracejit.ops.comparison import COMPARE
 from tracejit.ops.constants import CONSTANT, PARAMETER
@@ -29,22 +30,6 @@ FARTHEST = 256
 FARTHEST_PLACE = 2**31
 """Places are nearer: the product of two fits into s64."""
 _LIMITS = np.iinfo(np.int64)
-
-
-@dataclass(frozen=True)
-class Affine:
-    """``constant`` plus the sum of counters, each times a factor that is not zero."""
-
-    constant: int = 0
-    terms: Mapping[Instruction, int] = field(default_factory=dict)
-
-    def plus(self, other: Affine, factor: int = 1) -> Affine:
-        """``self + factor * other``."""
-        terms = dict(self.terms)
-        for leaf, by in other.terms.items():
-            terms[leaf] = terms.get(leaf, 0) + factor * by
-        kept = {leaf: by for leaf, by in terms.items() if by}
-        return Affine(self.constant + factor * other.constant, kept)
 
 
 @dataclass(frozen=True)
@@ -95,7 +80,7 @@ def may_be_place(instruction: Instruction, size: int) -> bool:
     if not is_counted(instruction) or is_within(instruction, size):
         return True
     place = affine(instruction)
-    ends = [] if place is None else [least(place), least(Affine(size - 1).plus(place, -1))]
+    ends = [] if place is None else [least(place), least(Affine(size - 1) - place)]
     is_open = None in ends or bool(carried_behind(instruction))
     return _known.are_places_free and is_open
 
@@ -116,7 +101,7 @@ def counting(
     for number in numbers:
         _known.counters[number] = Counter(None, None)
     facts = _known.facts
-    _known.facts = [*facts, high.plus(low, -1)] if low is not None and high is not None else facts
+    _known.facts = [*facts, high - low] if low is not None and high is not None else facts
     try:
         yield
     finally:
@@ -172,7 +157,7 @@ def known_bounds(instruction: Instruction, largest: int) -> tuple[float, float] 
         return None
     sum_of = affine(instruction)
     if sum_of is not None:
-        low, below = least(sum_of), least(Affine().plus(sum_of, -1))
+        low, below = least(sum_of), least(-sum_of)
         if low is not None and below is not None:
             return low, -below
     return _known.bounds.get(instruction)
@@ -198,15 +183,15 @@ def _implied(truth: Instruction, holds: bool) -> list[Affine]:
     left, right = (affine(operand) for operand in truth.operands)
     if left is None or right is None:
         return []
-    ahead, behind = left.plus(right, -1), right.plus(left, -1)
+    ahead, behind = left - right, right - left
     direction = truth.attributes["direction"]
     if not holds:
         direction = _OPPOSITE[direction]
     found = {
         "GE": [ahead],
         "LE": [behind],
-        "GT": [ahead.plus(Affine(-1))],
-        "LT": [behind.plus(Affine(-1))],
+        "GT": [ahead - 1],
+        "LT": [behind - 1],
         "EQ": [ahead, behind],
         "NE": [],
     }
@@ -221,7 +206,7 @@ def affine(instruction: Instruction) -> Affine | None:
     made = _affine(instruction, 0, {})
     if made is None:
         return None
-    low, below = _least(made), _least(Affine().plus(made, -1))
+    low, below = _least(made), _least(-made)
     is_small = low is None or below is None or _LIMITS.min <= low <= -below <= _LIMITS.max
     return made if is_small else None
 
@@ -238,7 +223,7 @@ def _combined(at: Instruction, depth: int, made: dict[Instruction, Affine | None
     if shape.rank or shape.element_type is not ElementType.S64 or depth > FARTHEST:
         return None
     if at in _known.counters:
-        return Affine(0, {at: 1})
+        return Affine.of(at)
     if at.op is CONSTANT:
         return Affine(int(at.attributes["literal"]))
     if at.op not in (ADD, SUB, MUL, NEG):
@@ -248,13 +233,13 @@ def _combined(at: Instruction, depth: int, made: dict[Instruction, Affine | None
     if len(known) < len(parts):
         return None
     if at.op is ADD:
-        return known[0].plus(known[1])
+        return known[0] + known[1]
     if at.op is SUB:
-        return known[0].plus(known[1], -1)
+        return known[0] - known[1]
     if at.op is NEG:
-        return Affine().plus(known[0], -1)
+        return -known[0]
     one, other = known if not known[0].terms else known[::-1]
-    return None if one.terms else Affine().plus(other, one.constant)
+    return None if one.terms else other * one.constant
 
 
 def least(value: Affine) -> int | None:
@@ -262,7 +247,7 @@ def least(value: Affine) -> int | None:
     found = [_least(value)]
     for fact in _known.facts:
         # The fact is not negative, so the rest is a bound as well.
-        found.append(_least(value.plus(fact, -1)))
+        found.append(_least(value - fact))
     bounds = [bound for bound in found if bound is not None]
     return max(bounds) if bounds else None
 
@@ -278,7 +263,7 @@ def _least(value: Affine) -> int | None:
         limit = counter.low if factor > 0 else counter.high
         if limit is None:
             return None
-        value = value.plus(Affine(0, {leaf: 1}), -factor).plus(limit, factor)
+        value = value.replace(leaf, limit)
     return value.constant
 
 
@@ -288,7 +273,7 @@ def is_within(instruction: Instruction, size: int) -> bool:
     if place is None:
         bounds = _known.bounds.get(instruction)
         return bounds is not None and bounds[0] >= 0 and bounds[1] < size
-    low, room = least(place), least(Affine(size - 1).plus(place, -1))
+    low, room = least(place), least(Affine(size - 1) - place)
     return low is not None and room is not None and low >= 0 <= room
 
 
@@ -300,8 +285,8 @@ def are_apart(one: Instruction, other: Instruction, size: int, length: int) -> b
     first, second = affine(one), affine(other)
     if first is None or second is None:
         return False
-    behind = least(first.plus(second, -1).plus(Affine(-length)))
-    before = least(second.plus(first, -1).plus(Affine(-size)))
+    behind = least(first - second - length)
+    before = least(second - first - size)
     return any(room is not None and room >= 0 for room in (behind, before))
 
 
@@ -312,8 +297,8 @@ def decided(comparison: Instruction) -> bool | None:
     sides = [affine(operand) for operand in comparison.operands]
     if sides[0] is None or sides[1] is None:
         return None
-    ahead = sides[0].plus(sides[1], -1)
-    low, high = least(ahead), least(Affine().plus(ahead, -1))
+    ahead = sides[0] - sides[1]
+    low, high = least(ahead), least(-ahead)
     return _decided(comparison.attributes["direction"], low, None if high is None else -high)
 
 

@@ -46,7 +46,7 @@ def counted_slice(
     stop = _place(size if item.stop is None else item.stop, size, to_instruction)
     first, last = affine(start), affine(stop)
     if first is not None and last is not None:
-        width = last.plus(first, -1)
+        width = last - first
         if not width.terms and width.constant > 0:
             return Stretch(start, width.constant)
     # Of this form masks are bounds where products are compiled.

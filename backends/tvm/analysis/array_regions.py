@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tracejit.affine import Affine
 from tracejit.backends.tvm.analysis.contiguous_access import is_within
 from tracejit.backends.tvm.analysis.induction import place_of
 from tracejit.graph import Instruction
 from tracejit.ops.layout import DYNAMIC_UPDATE_SLICE, SLICE
-from tracejit.trace.affine_bounds import Affine, least
+from tracejit.trace.affine_bounds import least
 
 Range = tuple[Affine, Affine] | None
 """A half-open range of indices; None where it is unknown."""
@@ -40,7 +41,7 @@ def region_of(whole: Instruction, part: Instruction, starts: Sequence[Instructio
     sizes = zip(whole.array_shape.dimensions, part.array_shape.dimensions, starts, strict=True)
     for total, size, start in sizes:
         first = place_of(start)
-        end = None if first is None else first.plus(Affine(size))
+        end = None if first is None else first + size
         is_sure = first is not None and end is not None and is_within(first, end, total)
         found.append((first, end) if is_sure and first is not None and end is not None else None)
     return found
@@ -58,7 +59,7 @@ def are_apart(one: Sequence[Range], other: Sequence[Range]) -> bool:
     for left, right in zip(one, other, strict=True):
         if left is None or right is None:
             continue
-        rooms = least(left[0].plus(right[1], -1)), least(right[0].plus(left[1], -1))
+        rooms = least(left[0] - right[1]), least(right[0] - left[1])
         if any(room is not None and room >= 0 for room in rooms):
             return True
     return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tracejit.affine import Affine
 from tracejit.backends.tvm.analysis.induction import CountedLoop, place_of
 from tracejit.batching.batch import Batched
 from tracejit.graph import Instruction
@@ -23,7 +24,7 @@ from tracejit.ops.layout import (
     reshape,
     rev,
 )
-from tracejit.trace.affine_bounds import Affine, least
+from tracejit.trace.affine_bounds import least
 
 
 class RefusedError(Exception):
@@ -53,16 +54,16 @@ class SideBySide:
 
         To be called where the bounds of the loop's counters are known.
         """
-        if place is None or abs(place.terms.get(self._loop.number, 0)) != 1:
+        if place is None or abs(place.coefficient(self._loop.number)) != 1:
             return False
         ends = (self._at(place, 0), self._at(place, self._lanes.count - 1))
-        return all(is_within(end, end.plus(Affine(1)), size) for end in ends)
+        return all(is_within(end, end + 1, size) for end in ends)
 
     def _at(self, place: Affine, lane: int) -> Affine:
         """The value of an index in iteration ``lane`` of the batch."""
         by = place.terms[self._loop.number]
-        rest = place.plus(self._loop.place, -by)
-        return rest.plus(self._lanes.first, by).plus(Affine(by * lane))
+        rest = place.without(self._loop.number)
+        return rest.add(self._lanes.first, by) + by * lane
 
     def read(self, instruction: Instruction, operands: Sequence[Batched]) -> Batched | None:
         """A DynamicSlice of all iterations, of a loop-invariant array; None for other slices."""
@@ -138,5 +139,5 @@ class SideBySide:
 
 def is_within(first: Affine, end: Affine, size: int) -> bool:
     """Whether the indices ``first`` up to ``end`` are within a dimension."""
-    low, room = least(first), least(Affine(size).plus(end, -1))
+    low, room = least(first), least(Affine(size) - end)
     return low is not None and room is not None and low >= 0 <= room

@@ -13,13 +13,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+from tracejit.affine import Affine
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.comparison import COMPARE
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, TUPLE, constant, elements_of
 from tracejit.ops.element_types import CONVERT_ELEMENT_TYPE
 from tracejit.ops.elementwise import ADD, SELECT, add, mul
 from tracejit.shapes import ElementType, Shape
-from tracejit.trace.affine_bounds import Affine, affine, counting, decided, least
+from tracejit.trace.affine_bounds import affine, counting, decided, least
 from tracejit.traversal import in_order
 
 _HALF = 1 << 31
@@ -51,7 +52,7 @@ class CountedLoop:
     @property
     def place(self) -> Affine:
         """The counter as an index."""
-        return Affine(0, {self.number: 1})
+        return Affine.of(self.number)
 
     def is_kept(self, part: int) -> bool:
         """Whether a state element is loop-invariant."""
@@ -110,7 +111,7 @@ def counted_loop(loop: Instruction, operands: Sequence[Instruction]) -> CountedL
     if start is None or limit is None or (step, direction) not in _INCLUSIVE:
         return None
     # The last counter value that an iteration may see.
-    last = limit.plus(Affine(_INCLUSIVE[step, direction]))
+    last = limit + _INCLUSIVE[step, direction]
     low, high = (start, last) if step > 0 else (last, start)
     return CountedLoop(body, init, found, made, counter, step, low, high)
 
@@ -204,7 +205,7 @@ def _limit(
         return None
     inner = _limit(value.operands[0], condition, init, parts, made)
     by = affine(value.operands[1])
-    return None if inner is None or by is None else inner.plus(by)
+    return None if inner is None or by is None else inner + by
 
 
 def place_of(value: Instruction) -> Affine | None:
@@ -215,7 +216,7 @@ def place_of(value: Instruction) -> Affine | None:
             made = affine(inner)
             if made is None or value.array_shape.element_type is not ElementType.S32:
                 return None
-            low, room = least(made.plus(Affine(_HALF))), least(Affine(_HALF - 1).plus(made, -1))
+            low, room = least(made + _HALF), least(Affine(_HALF - 1) - made)
             fits = low is not None and room is not None and low >= 0 <= room
             return made if fits else None
         choice = decided(value.operands[0]) if value.op is SELECT else None

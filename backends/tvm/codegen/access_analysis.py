@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tracejit.affine import Affine
 from tracejit.backends.tvm.analysis.element_rules import Value, indexed, own_indices
 from tracejit.backends.tvm.ir.affine import (
-    Affine,
     Index,
     LoopVariable,
     Opaque,
@@ -117,7 +117,7 @@ def _wish_to_split(address: Affine, dimensions: Sequence[int]) -> tuple[LoopVari
     stride = 1
     for size in reversed(dimensions):
         stride *= size
-        for variable, coefficient in address.terms:
+        for variable, coefficient in address.terms.items():
             inner, remainder = divmod(stride, coefficient)
             if remainder == 0 and 1 < inner < variable.extent and variable.extent % inner == 0:
                 return variable, inner

@@ -100,7 +100,7 @@ class Emitter:
         if isinstance(index, Opaque):
             return index.expression
         total: Expr = const(index.constant, self.index_dtype)
-        for variable, coefficient in index.terms:
+        for variable, coefficient in index.terms.items():
             position = self.positions.get(variable)
             if position is None:
                 continue

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from tvm_ffi import structural_map
 
+from tracejit.affine import Affine
 from tracejit.backends.tvm.codegen.access_analysis import Accesses
-from tracejit.backends.tvm.ir.affine import Affine, LoopVariable
+from tracejit.backends.tvm.ir.affine import LoopVariable
 from tracejit.backends.tvm.ir.tir import PARALLEL, Expr, For, Stmt, const, loop, seq, tirx
 from tracejit.graph import Instruction
 
@@ -43,7 +44,7 @@ class Space:
 
     def __init__(self, dimensions: Sequence[int]) -> None:
         self.variables = [LoopVariable(f"d{i}", size) for i, size in enumerate(dimensions)]
-        self.indices = [Affine.of(variable) for variable in self.variables]
+        self.indices = [variable.index for variable in self.variables]
 
     def split(self, variable: LoopVariable, inner: int) -> None:
         """Replace ``variable`` by two, the second of extent ``inner``."""
@@ -51,14 +52,8 @@ class Space:
         low = LoopVariable(variable.name + "l", inner)
         position = self.variables.index(variable)
         self.variables[position : position + 1] = [high, low]
-        both = Affine.of(high) * inner + Affine.of(low)
-        for i, index in enumerate(self.indices):
-            factor = index.coefficient(variable)
-            if factor:
-                rest = Affine(
-                    index.constant, tuple((v, c) for v, c in index.terms if v is not variable)
-                )
-                self.indices[i] = rest + both * factor
+        both = high.index * inner + low.index
+        self.indices = [index.replace(variable, both) for index in self.indices]
 
 
 def settle(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from typing import Any
 
+from tracejit.affine import Affine
 from tracejit.backends.tvm.codegen.access_analysis import Accesses
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.loop_nest import Axis, Space, merge, settle
-from tracejit.backends.tvm.ir.affine import Affine, Index, linear, row_major_strides
+from tracejit.backends.tvm.ir.affine import Index, linear, row_major_strides
 from tracejit.backends.tvm.ir.tir import Buffer, Expr, Stmt
 from tracejit.graph import Instruction
 

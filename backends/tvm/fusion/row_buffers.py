@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from tracejit.affine import Affine
 from tracejit.backends.tvm.analysis.element_rules import Value
 from tracejit.backends.tvm.codegen.access_analysis import Accesses, Load
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import memory_buffer
 from tracejit.backends.tvm.fusion.row_fusion import RowKernel
-from tracejit.backends.tvm.ir.affine import Affine, Index, Opaque, linear, split_row_major
+from tracejit.backends.tvm.ir.affine import Index, Opaque, linear, split_row_major
 from tracejit.backends.tvm.ir.tir import Buffer, Expr
 from tracejit.graph import Instruction
 from tracejit.shapes import Shape

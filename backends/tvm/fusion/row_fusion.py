@@ -12,10 +12,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from tracejit.affine import Affine
 from tracejit.backends.tvm.codegen.access_analysis import Accesses
 from tracejit.backends.tvm.codegen.loop_nest import Space, merge, settle
 from tracejit.backends.tvm.fusion.kernel import Fusion, inputs_of, packed_scalars, tuple_of
-from tracejit.backends.tvm.ir.affine import Affine, Index, split_row_major
+from tracejit.backends.tvm.ir.affine import Index, split_row_major
 from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.graph import Instruction
 from tracejit.ops.computations import monoid

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tracejit.affine import Affine
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LoopVariable:
@@ -18,48 +20,16 @@ class LoopVariable:
 
     name: str
     extent: int
-
-
-@dataclass(frozen=True, slots=True)
-class Affine:
-    """``constant + sum(coefficient * variable)``; zero coefficients are not stored."""
-
-    constant: int = 0
-    terms: tuple[tuple[LoopVariable, int], ...] = ()
-
-    @staticmethod
-    def of(variable: LoopVariable) -> Affine:
-        """The variable itself; a variable of extent 1 becomes the constant 0."""
-        return Affine() if variable.extent == 1 else Affine(0, ((variable, 1),))
-
-    def __add__(self, other: Affine | int) -> Affine:
-        if isinstance(other, int):
-            return Affine(self.constant + other, self.terms)
-        merged = dict(self.terms)
-        for variable, coefficient in other.terms:
-            merged[variable] = merged.get(variable, 0) + coefficient
-        terms = tuple((v, c) for v, c in merged.items() if c)
-        return Affine(self.constant + other.constant, terms)
-
-    def __mul__(self, factor: int) -> Affine:
-        if factor == 0:
-            return Affine()
-        return Affine(self.constant * factor, tuple((v, c * factor) for v, c in self.terms))
-
-    def coefficient(self, variable: LoopVariable) -> int:
-        return next((c for v, c in self.terms if v is variable), 0)
+    low = 0
 
     @property
-    def variables(self) -> frozenset[LoopVariable]:
-        return frozenset(v for v, _ in self.terms)
+    def high(self) -> int:
+        return self.extent - 1
 
-    def bounds(self) -> tuple[int, int]:
-        """The smallest and the largest value over all loop variables."""
-        low = high = self.constant
-        for variable, coefficient in self.terms:
-            reach = coefficient * (variable.extent - 1)
-            low, high = low + min(reach, 0), high + max(reach, 0)
-        return low, high
+    @property
+    def index(self) -> Affine[LoopVariable]:
+        """The variable as an index; the constant 0 if there is one iteration."""
+        return Affine() if self.extent == 1 else Affine.of(self)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -73,7 +43,7 @@ class Opaque:
     variables: frozenset[LoopVariable] = field(default_factory=frozenset)
 
 
-Index = Affine | Opaque
+Index = Affine[LoopVariable] | Opaque
 
 
 def moved(index: Index, factor: int = 1, offset: int = 0) -> Index:
@@ -128,16 +98,16 @@ def split_row_major(address: Affine, dimensions: Sequence[int]) -> tuple[Affine,
     parts: list[Affine] = []
     rest = address
     for size, stride in zip(dimensions, row_major_strides(dimensions), strict=True):
-        terms = []
-        kept = []
-        for variable, coefficient in rest.terms:
+        terms = {}
+        kept = {}
+        for variable, coefficient in rest.terms.items():
             if coefficient > 0 and coefficient >= stride and coefficient % stride == 0:
-                terms.append((variable, coefficient // stride))
+                terms[variable] = coefficient // stride
             else:
-                kept.append((variable, coefficient))
+                kept[variable] = coefficient
         constant, remainder = divmod(rest.constant, stride)
-        part = Affine(constant, tuple(terms))
-        rest = Affine(remainder, tuple(kept))
+        part = Affine(constant, terms)
+        rest = Affine(remainder, kept)
         low, high = part.bounds()
         if low < 0 or high >= size:
             return None

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from tracejit.affine import Affine
 from tracejit.attributes import WindowDimension
 from tracejit.backends.tvm.analysis.cost_model import cost_of
 from tracejit.backends.tvm.analysis.kernel_stats import copy_stats, is_soon_built, kernel_stats
@@ -17,7 +18,7 @@ from tracejit.backends.tvm.codegen.root_rules import RootRule
 from tracejit.backends.tvm.codegen.stores import Store
 from tracejit.backends.tvm.fusion.kernel import Fusion, FusionPlan, packed_scalars, read_by
 from tracejit.backends.tvm.fusion.row_fusion import RowKernel
-from tracejit.backends.tvm.ir.affine import Affine, Index
+from tracejit.backends.tvm.ir.affine import Index
 from tracejit.backends.tvm.ir.dtypes import words
 from tracejit.backends.tvm.ir.tir import Buffer, nbytes
 from tracejit.backends.tvm.lower.kernel_key import text_of

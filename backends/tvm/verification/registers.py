@@ -13,7 +13,7 @@ from typing import Any
 
 from tracejit.backends.tvm.verification.constraints import Condition, Constraints, of_type
 from tracejit.backends.tvm.verification.expressions import Indices, Value
-from tracejit.backends.tvm.verification.linear import Linear, Symbol
+from tracejit.backends.tvm.verification.linear import Linear, Symbol, depends_on
 
 _MOST_CELLS = 64
 _HALVED = {"uint64": "uint32"}
@@ -286,21 +286,21 @@ def _one_of(values: Sequence[Linear]) -> Linear:
 def _left(cell: Cell, symbol: Symbol, is_filled: bool) -> Cell | None:
     """The contents of one cell after the loop over ``symbol``."""
     serial, value = symbol.serial, cell.value
-    is_own = any(index.depends_on(serial) for index in cell.indices)
+    is_own = any(depends_on(index, serial) for index in cell.indices)
     if isinstance(value, Condition):
-        inside = any(f.depends_on(serial) for f in (*value.facts, *value.contrary))
+        inside = any(depends_on(f, serial) for f in (*value.facts, *value.contrary))
         return None if inside or is_own else cell
     fresh = Linear.of(Symbol("data", *value.bounds()))
     if not is_own:
-        return replace(cell, value=fresh) if value.depends_on(serial) else _plain(cell)
+        return replace(cell, value=fresh) if depends_on(value, serial) else _plain(cell)
     if cell.free is not None or len(cell.indices) != 1 or not is_filled:
         return None
     (place,) = cell.indices
-    others = Linear(place.constant, {s: c for s, c in place.terms.items() if s is not symbol})
-    if abs(place.terms.get(symbol, 0)) != 1 or others.depends_on(serial):
+    others = place.without(symbol)
+    if abs(place.terms.get(symbol, 0)) != 1 or depends_on(others, serial):
         return None
-    rest = Linear(value.constant, {s: c for s, c in value.terms.items() if s is not symbol})
-    if rest.depends_on(serial):
+    rest = value.without(symbol)
+    if depends_on(rest, serial):
         value = fresh
     return Cell(cell.indices, value, cell.dtype, symbol)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tracejit import tree
+from tracejit.affine import Affine
 from tracejit.errors import ArgumentError, ConcretizationError, dismiss
 from tracejit.graph import Instruction
 from tracejit.lax.control import loop
@@ -29,7 +30,6 @@ from tracejit.ops.layout import full
 from tracejit.shapes import AnyShape, ElementType, Shape
 from tracejit.sources import user_source, warn
 from tracejit.trace.affine_bounds import (
-    Affine,
     affine,
     are_places_free,
     counting,
@@ -452,8 +452,8 @@ def _grows_slowly(before: Instruction, after: Instruction) -> bool:
     if are_places_free() and [*map(abs, made.terms.values())] == [1]:
         # One number of a place, and a small one.
         return abs(made.constant) <= FASTEST
-    by = made if made.terms.get(before) is None else made.plus(Affine(0, {before: 1}), -1)
-    low, below = least(by), least(Affine().plus(by, -1))
+    by = made - Affine.of(before) if made.coefficient(before) else made
+    low, below = least(by), least(-by)
     return low is not None and below is not None and -FASTEST <= low <= -below <= FASTEST
 
 

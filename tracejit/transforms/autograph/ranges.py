@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.affine import Affine
 from tracejit.errors import ArgumentError, ConcretizationError, ElementTypeError
 from tracejit.ops.constants import CONSTANT
-from tracejit.trace.affine_bounds import Affine, affine, is_counted, known_bounds
+from tracejit.trace.affine_bounds import affine, is_counted, known_bounds
 from tracejit.trace.body import Abstract
 from tracejit.trace.convert import operand
 from tracejit.trace.int_overflow import LARGEST
@@ -75,8 +76,8 @@ class TracedRange:
         least_start, greatest_start = _limits(self.start)
         least_stop, greatest_stop = _limits(self.stop)
         if direction > 0:
-            return least_start, greatest_stop and greatest_stop.plus(Affine(-1))
-        return least_stop and least_stop.plus(Affine(1)), greatest_start
+            return least_start, greatest_stop and greatest_stop - 1
+        return least_stop and least_stop + 1, greatest_start
 
     def depends_on_data(self) -> bool:
         """Whether a limit depends on anything besides counters and Python's own numbers."""

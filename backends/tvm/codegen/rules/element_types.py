@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tracejit.affine import Affine
 from tracejit.backends.tvm.analysis.element_rules import (
     Scope,
     Value,
@@ -17,7 +18,7 @@ from tracejit.backends.tvm.codegen.rules.elementwise import (
     not_equal,
     unsigned,
 )
-from tracejit.backends.tvm.ir.affine import Affine, Index
+from tracejit.backends.tvm.ir.affine import Index
 from tracejit.backends.tvm.ir.complex import Complex
 from tracejit.backends.tvm.ir.dtypes import memory_dtype, register_dtype
 from tracejit.backends.tvm.ir.narrow_types import decode, encode

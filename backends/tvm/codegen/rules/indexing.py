@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tracejit.affine import Affine
 from tracejit.backends.tvm.analysis.element_rules import Scope, Value, indexed
-from tracejit.backends.tvm.ir.affine import Affine, Index
+from tracejit.backends.tvm.ir.affine import Index
 from tracejit.backends.tvm.ir.internal_ops import INDEX_VECTOR
 from tracejit.backends.tvm.ir.tir import i32, tirx
 from tracejit.graph import Instruction

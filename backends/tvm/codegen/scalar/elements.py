@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+from tracejit.affine import Affine
 from tracejit.backends.tvm.codegen.access_analysis import Accesses
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Axis, Space, merge, settle
 from tracejit.backends.tvm.codegen.root_rules import Results
 from tracejit.backends.tvm.codegen.stores import identity
-from tracejit.backends.tvm.ir.affine import Affine, Index, LoopVariable
+from tracejit.backends.tvm.ir.affine import Index, LoopVariable
 from tracejit.backends.tvm.ir.tir import PARALLEL, Buffer, Expr, Stmt, const, loop, seq, tirx
 from tracejit.graph import Instruction
 

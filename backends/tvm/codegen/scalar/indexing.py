@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from tracejit.affine import Affine
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Axis
@@ -15,7 +16,7 @@ from tracejit.backends.tvm.codegen.root_rules import Results
 from tracejit.backends.tvm.codegen.scalar.elements import nested, place, shared_loop
 from tracejit.backends.tvm.codegen.scalar.table import scalar
 from tracejit.backends.tvm.codegen.stores import Store
-from tracejit.backends.tvm.ir.affine import Affine, Index, LoopVariable, row_major_strides
+from tracejit.backends.tvm.ir.affine import Index, LoopVariable, row_major_strides
 from tracejit.backends.tvm.ir.dtypes import register_dtype
 from tracejit.backends.tvm.ir.tir import (
     Expr,
@@ -54,7 +55,7 @@ class Updates:
         pairs = attributes["input_batching_dims"], attributes["scatter_indices_batching_dims"]
         self.batching = [*zip(*pairs, strict=True)]
         self.variables = [LoopVariable(f"d{i}", n) for i, n in enumerate(self.shape)]
-        self.places: list[Index] = [Affine.of(v) for v in self.variables]
+        self.places: list[Index] = [v.index for v in self.variables]
         self.at: dict[LoopVariable, Expr] = {v: self.number(0) for v in self.variables}
 
     def number(self, value: int) -> Expr:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tracejit.affine import Affine
 from tracejit.backends.tvm.codegen.access_analysis import Accesses
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
@@ -12,7 +13,7 @@ from tracejit.backends.tvm.codegen.root_rules import Results
 from tracejit.backends.tvm.codegen.rules.layout import known_start
 from tracejit.backends.tvm.codegen.scalar.table import scalar
 from tracejit.backends.tvm.codegen.stores import Store, strided
-from tracejit.backends.tvm.ir.affine import Affine, Index, moved
+from tracejit.backends.tvm.ir.affine import Index, moved
 from tracejit.backends.tvm.ir.tir import Expr, Stmt, seq
 from tracejit.graph import Instruction
 from tracejit.ops.layout import (

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tracejit.affine import Affine
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import Results
 from tracejit.backends.tvm.codegen.scalar.elements import shared_loop
 from tracejit.backends.tvm.codegen.scalar.table import scalar
 from tracejit.backends.tvm.ir import mathematics
-from tracejit.backends.tvm.ir.affine import Affine
 from tracejit.backends.tvm.ir.dtypes import memory_dtype
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,

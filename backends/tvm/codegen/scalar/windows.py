@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from tracejit.affine import Affine
 from tracejit.attributes import Window
 from tracejit.backends.tvm.codegen.access_analysis import Accesses
 from tracejit.backends.tvm.codegen.emitter import Emitter
@@ -22,7 +23,7 @@ from tracejit.backends.tvm.codegen.scalar.elements import (
 from tracejit.backends.tvm.codegen.scalar.reduction import Combination, combined
 from tracejit.backends.tvm.codegen.scalar.table import scalar
 from tracejit.backends.tvm.codegen.stores import Store
-from tracejit.backends.tvm.ir.affine import Affine, Index, LoopVariable, Opaque, row_major_strides
+from tracejit.backends.tvm.ir.affine import Index, LoopVariable, Opaque, row_major_strides
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,
     Expr,
@@ -189,7 +190,7 @@ def scattered_by(
 
         def window_of() -> list[Stmt]:
             scope = emitter()
-            indices: list[Index] = [Affine.of(v) for v in at]
+            indices: list[Index] = [v.index for v in at]
             arriving = scope.value(source, indices)
             present = scope.load(target, selected[zero], element_type)
             combined = scope.apply(instruction.attributes["scatter"], [present, arriving])

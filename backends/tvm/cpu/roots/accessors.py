@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from tracejit.affine import Affine
 from tracejit.backends.tvm.analysis.element_rules import Value
 from tracejit.backends.tvm.codegen.access_analysis import Accesses
 from tracejit.backends.tvm.codegen.emitter import Emitter
@@ -14,7 +15,7 @@ from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Axis, Space, merge, settle
 from tracejit.backends.tvm.codegen.root_rules import Results
 from tracejit.backends.tvm.codegen.stores import identity
-from tracejit.backends.tvm.ir.affine import Affine, Index, LoopVariable
+from tracejit.backends.tvm.ir.affine import Index, LoopVariable
 from tracejit.backends.tvm.ir.complex import Complex
 from tracejit.backends.tvm.ir.dtypes import memory_dtype, register_dtype
 from tracejit.backends.tvm.ir.limits import LONGEST_GROUP

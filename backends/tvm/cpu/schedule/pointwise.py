@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tvm.ir import TensorLoad
 
+from tracejit.affine import Affine
 from tracejit.backends.tvm.codegen.access_analysis import Load
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
@@ -20,7 +21,7 @@ from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.schedule.lanes import as_index
 from tracejit.backends.tvm.cpu.schedule.transpose.register_blocks import transpose_kernel
 from tracejit.backends.tvm.cpu.schedule.transpose.tiled import StridedLoads, in_tiles, strided_loads
-from tracejit.backends.tvm.ir.affine import Affine, LoopVariable
+from tracejit.backends.tvm.ir.affine import LoopVariable
 from tracejit.backends.tvm.ir.tir import VECTORIZED, Buffer, Expr, Stmt, const, loop, seq, tirx
 from tracejit.backends.tvm.tune.knobs import either
 from tracejit.graph import Instruction

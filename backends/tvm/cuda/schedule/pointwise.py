@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from tracejit.affine import Affine
 from tracejit.backends.tvm.analysis.element_rules import Value
 from tracejit.backends.tvm.codegen.access_analysis import Load
 from tracejit.backends.tvm.codegen.emitter import Emitter
@@ -20,7 +21,7 @@ from tracejit.backends.tvm.codegen.loop_nest import Axis, Space
 from tracejit.backends.tvm.codegen.scalar.elements import Positions, place, shared_loop
 from tracejit.backends.tvm.codegen.stores import Store, settled_stores
 from tracejit.backends.tvm.cuda.blocks import ENOUGH_THREADS, barrier, blocks, shared
-from tracejit.backends.tvm.ir.affine import Affine, Index, linear
+from tracejit.backends.tvm.ir.affine import Index, linear
 from tracejit.backends.tvm.ir.tir import (
     UNROLLED,
     AllocBuffer,

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from tracejit.affine import Affine
 from tracejit.backends.tvm.codegen.access_analysis import Accesses
 from tracejit.backends.tvm.codegen.kernel_frame import Frame, memory_buffer
 from tracejit.backends.tvm.codegen.root_rules import Results, anchors_of
@@ -32,7 +33,7 @@ from tracejit.backends.tvm.cuda.blocks import (
     shared,
 )
 from tracejit.backends.tvm.cuda.schedule.reduce import Combiners
-from tracejit.backends.tvm.ir.affine import Affine, Index
+from tracejit.backends.tvm.ir.affine import Index
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,
     Buffer,

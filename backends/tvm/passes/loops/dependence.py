@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from tracejit.affine import Affine
 from tracejit.backends.tvm.analysis.array_regions import (
     Range,
     are_apart,
@@ -33,7 +34,7 @@ from tracejit.ops.constants import parameter
 from tracejit.ops.elementwise import SELECT
 from tracejit.ops.layout import DYNAMIC_SLICE, RESHAPE, SLICE
 from tracejit.shapes import ElementType, Shape
-from tracejit.trace.affine_bounds import Affine, counting
+from tracejit.trace.affine_bounds import counting
 from tracejit.traversal import users_of
 
 
@@ -116,9 +117,9 @@ class OwnSlices:
         """
         loop = self._loop
         earlier = parameter(0, Shape(ElementType.S64))
-        ahead, behind = loop.place.plus(Affine(1)), loop.place.plus(Affine(-1))
+        ahead, behind = loop.place + 1, loop.place - 1
         limits = (loop.low, behind) if loop.step > 0 else (ahead, loop.high)
-        to_earlier = Affine(0, {earlier: 1}).plus(loop.place, -1)
+        to_earlier = Affine.of(earlier) - loop.place
         for region in self._regions(read):
             for write in own.versions[1:]:
                 places = region_of(write, write.operands[1], write.operands[2:])
@@ -171,7 +172,7 @@ def _shifted(places: Range, number: Instruction, by: Affine) -> Range:
     """The same range in another iteration."""
     if places is None:
         return None
-    first, end = (place.plus(by, place.terms.get(number, 0)) for place in places)
+    first, end = (place.add(by, place.coefficient(number)) for place in places)
     return first, end
 
 
@@ -198,8 +199,8 @@ def _hidden(
     first, end = places
     if bounds.first is not None:
         inside = place_of(bounds.first)
-        first = first if inside is None else places[0].plus(inside)
+        first = first if inside is None else places[0] + inside
     if bounds.end is not None:
         inside = place_of(bounds.end)
-        end = end if inside is None else places[0].plus(inside)
+        end = end if inside is None else places[0] + inside
     return [*region[:dimension], (first, end), *region[dimension + 1 :]]

@@ -17,6 +17,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
+from tracejit.affine import Affine
 from tracejit.backends.tvm.analysis.contiguous_access import IterationBatch, RefusedError
 from tracejit.backends.tvm.analysis.induction import CountedLoop, counted_loop
 from tracejit.backends.tvm.analysis.monoids import is_sum
@@ -40,7 +41,7 @@ from tracejit.ops.element_types import convert_element_type
 from tracejit.ops.layout import broadcast_in_dim, dynamic_slice, full, reshape
 from tracejit.ops.reduction import reduce
 from tracejit.shapes import ElementType, Shape
-from tracejit.trace.affine_bounds import Affine, least
+from tracejit.trace.affine_bounds import least
 from tracejit.traversal import in_order, rebuild, substitute, transform, user_counts
 
 
@@ -200,15 +201,15 @@ def _lanes(loop: CountedLoop, limits: Limits) -> Iterator[IterationBatch]:
     If the first iteration is unknown, a lane is identified by its counter or by its distance to
     it.
     """
-    room = loop.high.plus(loop.low, -1)
+    room = loop.high - loop.low
     if not room.terms:
         if limits.batches(room.constant + 1):
             yield IterationBatch(loop.low, room.constant + 1)
         return
-    low, below = least(loop.low), least(Affine().plus(loop.high, -1))
+    low, below = least(loop.low), least(-loop.high)
     if low is not None and below is not None and limits.batches(1 - below - low):
         yield _masked(loop, Affine(low), 1 - below - low)
-    below = least(Affine().plus(room, -1))
+    below = least(-room)
     if loop.low.terms and below is not None and limits.batches(1 - below):
         yield _masked(loop, loop.low, 1 - below)
 
@@ -217,11 +218,11 @@ def _masked(loop: CountedLoop, first: Affine, count: int) -> IterationBatch:
     numbers = iota(Shape(ElementType.S32, (count,)), 0)
 
     def beside(value: Affine) -> Instruction:
-        number = convert_element_type(loop.outside(value.plus(first, -1)), ElementType.S32)
+        number = convert_element_type(loop.outside(value - first), ElementType.S32)
         return broadcast_in_dim(number, (count,), ())
 
     # In this form, masks become bounds where products are compiled.
-    steps = ge(numbers, beside(loop.low)), lt(numbers, beside(loop.high.plus(Affine(1))))
+    steps = ge(numbers, beside(loop.low)), lt(numbers, beside(loop.high + 1))
     return IterationBatch(first, count, binary.and_(*steps))
 
 
@@ -313,9 +314,9 @@ class _Steps:
         """The counter after the last iteration; its initial value if there is none."""
         loop = self._loop
         if loop.step > 0:
-            end = loop.outside(loop.high.plus(Affine(1)))
+            end = loop.outside(loop.high + 1)
             return end if self._lanes.mask is None else binary.max(end, loop.outside(loop.low))
-        end = loop.outside(loop.low.plus(Affine(-1)))
+        end = loop.outside(loop.low - 1)
         return end if self._lanes.mask is None else binary.min(end, loop.outside(loop.high))
 
     def _total(self, number: int) -> Instruction:
@@ -342,7 +343,7 @@ class _Steps:
         if value.is_batched:
             sizes = made.array_shape.dimensions
             end = loop.high if is_up else loop.low
-            place = loop.outside(end.plus(self._lanes.first, -1))
+            place = loop.outside(end - self._lanes.first)
             zero = constant(0, ElementType.S64)
             starts = [place, *[zero] * (len(sizes) - 1)]
             made = reshape(dynamic_slice(made, starts, (1, *sizes[1:])), sizes[1:])

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from tracejit.affine import Affine
 from tracejit.backends.tvm.analysis.element_rules import Value
 from tracejit.backends.tvm.analysis.monoids import identities
 from tracejit.backends.tvm.codegen.emitter import Emitter, literal
@@ -21,7 +22,7 @@ from tracejit.backends.tvm.cpu.kernels.tile import vector_loop
 from tracejit.backends.tvm.cpu.schedule.lanes import as_index, side_by_side
 from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Accumulators
 from tracejit.backends.tvm.cpu.schedule.reduce.combining import held
-from tracejit.backends.tvm.ir.affine import Affine, Index, Opaque, row_major_strides
+from tracejit.backends.tvm.ir.affine import Index, Opaque, row_major_strides
 from tracejit.backends.tvm.ir.tir import (
     PARALLEL,
     SERIAL,

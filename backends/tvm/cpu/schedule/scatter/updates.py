@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from tracejit.affine import Affine
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.schedule.lanes import as_index
-from tracejit.backends.tvm.ir.affine import Affine, Index, LoopVariable, row_major_strides
+from tracejit.backends.tvm.ir.affine import Index, LoopVariable, row_major_strides
 from tracejit.backends.tvm.ir.dtypes import register_dtype
 from tracejit.backends.tvm.ir.tir import (
     VECTORIZED,
@@ -109,7 +110,7 @@ class Updates:
         self.targets = targets
         self.dtype = frame.index_dtype
         self.variables = [LoopVariable(f"d{i}", n) for i, n in enumerate(work.update_sizes)]
-        self.places: list[Index] = [Affine.of(v) for v in self.variables]
+        self.places: list[Index] = [v.index for v in self.variables]
         self.types = [operand.array_shape.element_type for operand in work.operands]
         self.at: dict[LoopVariable, Expr] = dict.fromkeys(self.variables, const(0, self.dtype))
         self.columns: tuple[Expr, Expr, Expr] | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tracejit.affine import Affine
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Axis
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
@@ -18,7 +19,6 @@ from tracejit.backends.tvm.cpu.llvm.kinds import KINDS, Kind
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
 from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.schedule.transpose.tiled import CHEAP, StridedLoads
-from tracejit.backends.tvm.ir.affine import Affine
 from tracejit.backends.tvm.ir.tir import Buffer, Expr, Stmt
 
 _LEAST_BYTES = 4
