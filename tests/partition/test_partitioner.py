@@ -36,10 +36,10 @@ def arrays(of: Module) -> list[np.ndarray]:
     ]
 
 
-def check(body: str, partitions: int, collectives: str, extra: str = ADD) -> None:
+def check(body: str, partitions: int, collectives: str | None, extra: str = ADD) -> None:
     """The interpreter and threads make what one device makes; ``collectives`` are those used."""
     annotated = module(body, partitions, extra)
-    plain = re.sub(r", sharding=\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}", "", body)
+    plain = re.sub(r",\s+sharding=\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}", "", body)
     assert "sharding" not in plain
     given = arrays(annotated)
     wanted = tj.interpret(module(plain, 1, re.sub(", sharding=.*", "", extra)), *given)
@@ -49,6 +49,8 @@ def check(body: str, partitions: int, collectives: str, extra: str = ADD) -> Non
             np.testing.assert_allclose(one, other, 2e-5, 2e-5)
             assert one.shape == other.shape
             assert one.dtype == other.dtype
+    if collectives is None:
+        return
     text = str(partition(annotated).module)
     found = re.findall(r" (all-to-all|all-gather|all-reduce|collective-permute)\(", text)
     assert " ".join(sorted(set(found))) == collectives
@@ -255,6 +257,196 @@ inner {{ p = f32[8,12] parameter(0)
     )
 
 
+LOOP = """less { s = (s32[], f32[8,12], f32[3,12]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(3)
+  ROOT l = pred[] compare(i, n), direction=LT }
+step { s = (s32[], f32[8,12], f32[3,12]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[8,12] get-tuple-element(s), index=1
+  all = f32[3,12] get-tuple-element(s), index=2
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  zero = f32[] constant(0)
+  sums = f32[12] reduce(x, zero), dimensions={0}, to_apply=add
+  row = f32[1,12] reshape(sums)
+  start = s32[] constant(0)
+  next = f32[3,12] dynamic-update-slice(all, row, i, start)
+  y = f32[8,12] sine(x)
+  ROOT r = (s32[], f32[8,12], f32[3,12]) tuple(j, y, next) }
+"""
+
+
+@COUNTS
+@pytest.mark.parametrize(
+    ("tiled", "collectives"), [(ROWS, "all-reduce"), (COLUMNS, ""), (BLOCKS, None), (WHOLE, "")]
+)
+def test_loops(n: int, tiled: dict[int, str], collectives: str | None) -> None:
+    """What the body makes in parts is in parts in the whole loop."""
+    body = f"""
+  zero = s32[] constant(0)
+  x = f32[8,12] parameter(0), sharding={tiled[n]}
+  none = f32[] constant(0)
+  nothing = f32[3,12] broadcast(none), dimensions={{}}
+  s = (s32[], f32[8,12], f32[3,12]) tuple(zero, x, nothing)
+  ROOT w = (s32[], f32[8,12], f32[3,12]) while(s), condition=less, body=step"""
+    check(body, n, collectives, ADD + LOOP)
+
+
+@COUNTS
+def test_a_loop_whose_state_is_annotated(n: int) -> None:
+    body = f"""
+  zero = s32[] constant(0)
+  x = f32[8,12] parameter(0), sharding={ROWS[n]}
+  none = f32[] constant(0)
+  nothing = f32[3,12] broadcast(none), dimensions={{}}
+  s = (s32[], f32[8,12], f32[3,12]) tuple(zero, x, nothing)
+  ROOT w = (s32[], f32[8,12], f32[3,12]) while(s), condition=less, body=step,
+    sharding={{{{replicated}}, {COLUMNS[n]}, {{replicated}}}}"""
+    check(body, n, "all-gather all-to-all", ADD + LOOP)
+
+
+@COUNTS
+@pytest.mark.parametrize("selector", ["pred", "s32"])
+def test_branches(n: int, selector: str) -> None:
+    """The selector is whole; both branches make what the first one makes."""
+    form = "branch_computations={double, turn}"
+    if selector == "pred":
+        form = "true_computation=double, false_computation=turn"
+    extra = f"""{ADD}
+double {{ x = f32[8,12] parameter(0)
+  ROOT y = f32[8,12] add(x, x) }}
+turn {{ x = f32[8,12] parameter(0)
+  y = f32[8,12] negate(x), sharding={COLUMNS[n]}
+  ROOT z = f32[8,12] sine(y) }}
+"""
+    convert = "convert(p)" if selector == "s32" else "copy(p)"
+    for sign in ("LT", "GE"):
+        body = f"""
+  x = f32[8,12] parameter(0), sharding={ROWS[n]}
+  zero = f32[] constant(0)
+  sum = f32[] reduce(x, zero), dimensions={{0,1}}, to_apply=add
+  p = pred[] compare(sum, zero), direction={sign}
+  i = {selector}[] {convert}
+  c = f32[8,12] conditional(i, x, x), {form}
+  ROOT r = f32[8,12] copy(c), sharding={ROWS[n]}"""
+        check(body, n, "all-reduce all-to-all", extra)
+
+
+@COUNTS
+@pytest.mark.parametrize("where", [ROWS, COLUMNS, BLOCKS, WHOLE])
+@pytest.mark.parametrize("updates", [ROWS, COLUMNS, BLOCKS, WHOLE])
+def test_scatters(n: int, where: dict[int, str], updates: dict[int, str]) -> None:
+    """By updates where they are summed, by what is written whole in any case."""
+    form = "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}"
+    body = f"""
+  x = f32[8,12] parameter(0), sharding={where[n]}
+  i = s32[8,1] parameter(1)
+  u = f32[8,12] parameter(2), sharding={updates[n]}
+  ROOT r = f32[8,12] scatter(x, i, u), {form}, index_vector_dim=1, to_apply=add"""
+    check(body, n, None)
+    check(body.replace("=add", "=last"), n, None, LAST)
+
+
+LAST = """last { a = f32[] parameter(0)
+  ROOT b = f32[] parameter(1) }
+"""
+
+
+def test_gradients_of_a_table_are_summed() -> None:
+    """Updates of a batch that is split: each partition scatters its own."""
+    form = "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}"
+    body = f"""
+  x = f32[5,6] parameter(0)
+  i = s32[8,1] parameter(1), sharding={ROWS[2]}
+  u = f32[8,6] parameter(2), sharding={ROWS[2]}
+  ROOT r = f32[5,6] scatter(x, i, u), {form}, index_vector_dim=1, to_apply=add"""
+    check(body, 2, "all-reduce")
+
+
+@COUNTS
+def test_indexing_by_what_is_taken_whole(n: int) -> None:
+    """Columns of a table, of slices at unknown rows, and matrices of a batch."""
+    batch = f"{{devices=[{n},1,1]<=[{n}]}}"
+    check(
+        f"""
+  table = f32[5,12] parameter(0), sharding={COLUMNS[n]}
+  i = s32[8,1] parameter(1)
+  k = s32[] constant(2)
+  zero = s32[] constant(0)
+  rows = f32[8,12] gather(table, i), offset_dims={{1}}, collapsed_slice_dims={{0}},
+    start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1,12}}
+  part = f32[2,12] dynamic-slice(table, k, zero), dynamic_slice_sizes={{2,12}}
+  a = f32[4,3,3] parameter(2), sharding={batch}
+  b = f32[4,3,2] parameter(3)
+  t = f32[4,3,2] triangular-solve(a, b), left_side=true, lower=true, transpose_a=NO_TRANSPOSE,
+    unit_diagonal=true
+  top = (f32[4,3,1], s32[4,3,1]) topk(t), k=1, largest=true
+  best = f32[4,3,1] get-tuple-element(top), index=0
+  bytes = u8[4,3,1,4] bitcast-convert(best)
+  ROOT r = (f32[8,12], f32[2,12], f32[4,3,2], f32[4,3,1], u8[4,3,1,4])
+    tuple(rows, part, t, best, bytes)""",
+        n,
+        "",
+    )
+
+
+UNEVEN = {
+    "reduce": "ROOT r = f32[10] reduce(x, zero), dimensions={0}, to_apply=add",
+    "reduce all": "ROOT r = f32[] reduce(x, zero), dimensions={0,1}, to_apply=add",
+    "log": "l = f32[7,10] log(x)\n a = f32[7,10] abs(l)\n ROOT r = f32[7,10] copy(a)",
+    "dot": f"ROOT r = f32[7,6] dot(x, w), {DOT}",
+    "poisoned dot": f"q = f32[7,10] divide(x, x)\n ROOT r = f32[7,6] dot(q, w), {DOT}",
+    "transpose": "ROOT r = f32[10,7] transpose(x), dimensions={1,0}",
+    "reshape": "ROOT r = f32[70] reshape(x)",
+    "split": "ROOT r = f32[7,2,5] reshape(x)",
+    "reverse": "ROOT r = f32[7,10] reverse(x), dimensions={0}",
+    "slice": "ROOT r = f32[4,10] slice(x), slice={[3:7],[0:10]}",
+    "pad": "ROOT r = f32[7,12] pad(x, zero), padding=0_0x1_1",
+    "concatenate": "ROOT r = f32[14,10] concatenate(x, x), dimensions={0}",
+    "gather": "ROOT r = f32[3,10] gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, "
+    "start_index_map={0}, index_vector_dim=1, slice_sizes={1,10}",
+    "scatter": "ROOT r = f32[7,10] scatter(x, i, u), update_window_dims={1}, "
+    "inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add",
+    "iota": "c = f32[7,10] iota(), iota_dimension=0\n ROOT r = f32[7,10] add(c, x)",
+}
+
+
+@COUNTS
+@pytest.mark.parametrize("op", UNEVEN)
+@pytest.mark.parametrize("tiled", EVERY[:5])
+def test_dimensions_that_do_not_divide(n: int, op: str, tiled: dict[int, str]) -> None:
+    """The padding of the last parts is in no result."""
+    body = f"""
+  x = f32[7,10] parameter(0), sharding={tiled[n]}
+  w = f32[10,6] parameter(1), sharding={tiled[n]}
+  i = s32[3,1] parameter(2), sharding={ROWS[n]}
+  u = f32[3,10] parameter(3), sharding={tiled[n]}
+  zero = f32[] constant(0)
+  {UNEVEN[op]}, sharding={{replicated}}"""
+    annotated = module(body, n)
+    plain = module(re.sub(r", sharding=\{(?:[^{}]|\{[^{}]*\})*\}", "", body), 1)
+    given = arrays(annotated)
+    made, wanted = tj.interpret(annotated, *given), tj.interpret(plain, *given)
+    np.testing.assert_allclose(made, wanted, 1e-5, 1e-5)
+    if tiled is SWAPPED:
+        np.testing.assert_allclose(tj.compile(annotated)(*given), wanted, 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.product(EVERY, EVERY)))
+@COUNTS
+def test_uneven_tilings_become_each_other(
+    n: int, first: dict[int, str], second: dict[int, str]
+) -> None:
+    body = f"""
+  x = f32[5,3] parameter(0), sharding={first[n]}
+  y = f32[5,3] exponential(x)
+  ROOT z = f32[5,3] copy(y), sharding={second[n]}"""
+    annotated = module(body, n)
+    (x,) = arrays(annotated)
+    np.testing.assert_allclose(tj.interpret(annotated, x), np.exp(x), 1e-6)
+
+
 def test_a_region_by_hand() -> None:
     """As JAX lowers shard_map."""
     text = f"""
@@ -271,6 +463,24 @@ def test_a_region_by_hand() -> None:
     (x,) = arrays(annotated)
     total = x[:4] + x[4:]
     wanted = -np.concatenate([total + x[:4], total + x[4:]])
+    np.testing.assert_allclose(tj.interpret(annotated, x), wanted, 1e-6)
+    np.testing.assert_allclose(tj.compile(annotated)(x), wanted, 1e-6)
+
+
+def test_a_region_by_hand_along_one_axis() -> None:
+    """As JAX lowers shard_map of some axes: along the others each partition has the whole."""
+    inner = "{devices=[2,1,2]<=[4] last_tile_dims={manual}}"
+    text = f"""
+  x = f32[8,4] parameter(0), sharding={{devices=[2,2]<=[4]}}
+  in = f32[8,2] custom-call(x), custom_call_target="SPMDFullToShardShape", sharding={inner}
+  sum = f32[8,2] all-reduce(in), channel_id=1, replica_groups={{{{0,1}},{{2,3}}}},
+    use_global_device_ids=true, to_apply=add, sharding={inner}
+  two = f32[8,2] add(sum, in), sharding={inner}
+  ROOT out = f32[8,4] custom-call(two), custom_call_target="SPMDShardToFullShape",
+    sharding={{devices=[2,2]<=[4]}}"""
+    annotated = module(text, 4)
+    (x,) = arrays(annotated)
+    wanted = x + np.tile(x[:, :2] + x[:, 2:], 2)
     np.testing.assert_allclose(tj.interpret(annotated, x), wanted, 1e-6)
     np.testing.assert_allclose(tj.compile(annotated)(x), wanted, 1e-6)
 
@@ -296,11 +506,11 @@ def test_every_form_of_a_sharding() -> None:
 @pytest.mark.parametrize(
     ("lines", "error", "message"),
     [
-        ("x = f32[5] parameter(0), sharding={devices=[2]<=[2]}\n ROOT y = f32[5] negate(x)",
-         AttributeValueError, r"parameter: dimension 0 of f32\[5\] must be divisible by 2"),
-        ("x = f32[4] parameter(0), sharding={devices=[2]<=[2]}\n"
-         "ROOT y = (f32[2], s32[2]) topk(x), k=2, largest=true",
-         UnsupportedError, "top_k: the partitioner cannot split it: there is no rule"),
+        ("x = f32[4,2,2,2] parameter(0), sharding={devices=[2,1,1,1]<=[2]}\n"
+         "s = f32[2] parameter(1)\n"
+         "ROOT y = (f32[4,2,2,2], f32[2], f32[2]) batch-norm-training(x, s, s), epsilon=1, "
+         "feature_index=3",
+         UnsupportedError, "batch_norm_training: the partitioner cannot split it: there is no"),
         ("x = f32[4] parameter(0), sharding={devices=[2]<=[2]}\n"
          "ROOT y = f32[4] all-reduce(x), to_apply=add",
          UnsupportedError, "all_reduce: the partitioner cannot split it: what it does depends"),

@@ -21,17 +21,31 @@ import numpy as np
 from tracejit.errors import ArgumentError, AttributeValueError, TracejitError, UnsupportedError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.ops.base import make
-from tracejit.ops.constants import GET_TUPLE_ELEMENT, PARAMETER, TUPLE, elements_of, tuple_
-from tracejit.ops.control import CALL
+from tracejit.ops.comparison import eq, lt
+from tracejit.ops.computations import identity_value, monoid
+from tracejit.ops.constants import (
+    GET_TUPLE_ELEMENT,
+    PARAMETER,
+    TUPLE,
+    constant,
+    elements_of,
+    iota,
+    parameter,
+    tuple_,
+)
+from tracejit.ops.control import CALL, CONDITIONAL, OPTIMIZATION_BARRIER, WHILE
 from tracejit.ops.custom import CUSTOM_CALL
-from tracejit.ops.layout import SLICE
+from tracejit.ops.dumps import FUSION
+from tracejit.ops.elementwise import add, select
+from tracejit.ops.indexing import SCATTER
+from tracejit.ops.layout import broadcast
 from tracejit.ops.replicas import all_reduce
 from tracejit.passes.host_collectives import COLLECTIVES
 from tracejit.passes.partition import tiling as tilings
-from tracejit.passes.partition.labels import Labelling, labelling, pairs
+from tracejit.passes.partition.labels import Labelling, labelling, local_attributes, pairs
 from tracejit.passes.partition.resharding import Resharding
 from tracejit.passes.partition.tiling import Split, Tiling, count
-from tracejit.shapes import AnyShape, Shape, TupleShape
+from tracejit.shapes import AnyShape, ElementType, Shape, TupleShape
 from tracejit.traversal import in_order, unreached
 
 _ENTER, _LEAVE = "SPMDFullToShardShape", "SPMDShardToFullShape"
@@ -74,8 +88,8 @@ class Partitioned:
                 )
         return [
             [
-                np.ascontiguousarray(array[tilings.part(tiling, array.shape, number)])
-                for array, (_, tiling) in zip(given, self.parameters, strict=True)
+                _padded(array[tilings.part(tiling, array.shape, number)], _local(shape, tiling))
+                for array, (shape, tiling) in zip(given, self.parameters, strict=True)
             ]
             for number in range(self.module.num_partitions)
         ]
@@ -86,9 +100,17 @@ class Partitioned:
         for position, (shape, tiling) in enumerate(self.results):
             made = np.empty(shape.dimensions, shape.dtype)
             for number in reversed(range(len(parts))):
-                made[tilings.part(tiling, shape.dimensions, number)] = parts[number][position]
+                at = tilings.part(tiling, shape.dimensions, number)
+                within = tuple(slice(0, each.stop - each.start) for each in at)
+                made[at] = parts[number][position][within]
             found.append(made)
         return found
+
+
+def _padded(array: np.ndarray, shape: Shape) -> np.ndarray:
+    """A contiguous array of this shape, with zeros behind what is given."""
+    missing = [(0, n - m) for n, m in zip(shape.dimensions, array.shape, strict=True)]
+    return np.pad(array, missing) if any(map(sum, missing)) else np.ascontiguousarray(array)
 
 
 def is_annotated(module: Module) -> bool:
@@ -156,40 +178,43 @@ class _Partitioning:
     def __init__(self, partitions: int) -> None:
         self.partitions = partitions
         self._resharding = Resharding(partitions)
+        self._is_by_hand = False
 
     # --- Shardings ----------------------------------------------------------------------------
 
     def _tiling(self, instruction: Instruction, text: str, shape: AnyShape) -> Tiling | None:
-        """What an annotation says of one array; checked against its sizes."""
+        """What an annotation says of one array."""
         rank = shape.rank if isinstance(shape, Shape) else 0
         try:
             found = tilings.tiling(text, rank, self.partitions)
         except TracejitError as error:
             message = f"{instruction.op.function}: {error.message}"
             raise type(error)(message, instruction.source) from error
-        for d, split in enumerate(found or ()):
-            assert isinstance(shape, Shape)
-            if shape.dimensions[d] % count(split):
-                raise AttributeValueError(
-                    f"{instruction.op.function}: dimension {d} of {shape} must be divisible by "
-                    f"{count(split)}, as its sharding {{{text}}} says",
-                    instruction.source,
-                )
         return found
 
-    def _annotations(self, instruction: Instruction) -> list[str]:
+    def _annotations(self, instruction: Instruction, count: int) -> list[str]:
         """The shardings of an instruction's arrays; "" for those that have none."""
-        shapes = instruction.element_shapes
         given = tilings.texts(instruction.sharding)
         if given is None:
-            return [instruction.sharding] * len(shapes)
-        if len(given) != len(shapes):
+            return [instruction.sharding] * count
+        if len(given) != count:
             raise AttributeValueError(
                 f"{instruction.op.function}: its sharding has {len(given)} elements for "
-                f"{len(shapes)} arrays",
+                f"{count} arrays",
                 instruction.source,
             )
         return given
+
+    def _wanted(self, instruction: Instruction, value: _Value) -> list[Tiling | None]:
+        """The tilings that an instruction's annotation gives its arrays, where it does."""
+        arrays = _leaves(value)
+        if not instruction.sharding:
+            return [None] * len(arrays)
+        texts = self._annotations(instruction, len(arrays))
+        return [
+            self._tiling(instruction, text, array.shape) if text and array.tiling else None
+            for text, array in zip(texts, arrays, strict=True)
+        ]
 
     def parameter(self, instruction: Instruction) -> _Array:
         shape = instruction.shape
@@ -215,37 +240,28 @@ class _Partitioning:
 
     def _moved(self, array: _Array, wanted: Tiling) -> _Array:
         assert array.tiling is not None
-        local = self._resharding.moved(array.local, array.tiling, wanted)
+        if array.tiling == wanted:
+            return array
+        assert isinstance(array.shape, Shape)
+        sizes = array.shape.dimensions
+        local = self._resharding.moved(array.local, array.tiling, wanted, sizes)
         return _Array(local, wanted, array.shape)
 
     # --- Computations -------------------------------------------------------------------------
 
     def computation(self, computation: Computation, arguments: Sequence[_Value]) -> _Value:
+        if computation.effects:
+            raise _refused(computation.effects[0], "it has an effect")
+        before = self._is_by_hand
+        self._is_by_hand |= any(a.tiling is None for each in arguments for a in _leaves(each))
         found: dict[Instruction, _Value] = dict(zip(computation.parameters, arguments, strict=True))
         for instruction in in_order([computation.root]):
             if instruction not in found:
                 operands = [found[operand] for operand in instruction.operands]
                 made = self._instruction(instruction, operands)
-                found[instruction] = self._annotated(instruction, made)
+                found[instruction] = self._as(made, self._wanted(instruction, made))
+        self._is_by_hand = before
         return found[computation.root]
-
-    def _annotated(self, instruction: Instruction, made: _Value) -> _Value:
-        """The value as the instruction's annotation says that it lies."""
-        if not instruction.sharding:
-            return made
-        if isinstance(made, _Array):
-            return self._placed(instruction, instruction.sharding, made)
-        texts = self._annotations(instruction)
-        return tuple(
-            self._placed(instruction, text, element) if isinstance(element, _Array) else element
-            for text, element in zip(texts, made, strict=True)
-        )
-
-    def _placed(self, instruction: Instruction, text: str, array: _Array) -> _Array:
-        if not text or array.tiling is None:
-            return array
-        wanted = self._tiling(instruction, text, array.shape)
-        return array if wanted is None else self._moved(array, wanted)
 
     def _instruction(self, instruction: Instruction, operands: list[_Value]) -> _Value:
         op = instruction.op
@@ -256,15 +272,23 @@ class _Partitioning:
             assert not isinstance(given, _Array)
             element: _Value = given[instruction.attributes["index"]]
             return element
-        if op is CALL:
-            return self.computation(instruction.attributes["to_apply"], operands)
+        if op in (CALL, FUSION):
+            (called,) = instruction.computations
+            return self.computation(called, operands)
+        if op is OPTIMIZATION_BARRIER:
+            return operands[0]
         if op is CUSTOM_CALL:
             edge = self._edge(instruction, operands)
             if edge is not None:
                 return edge
         arrays = [leaf for operand in operands for leaf in _leaves(operand)]
-        if any(array.tiling is None for array in arrays) or instruction.sharding == "manual":
+        is_of_devices = op in COLLECTIVES and self._is_by_hand
+        if any(a.tiling is None for a in arrays) or _is_manual(instruction) or is_of_devices:
             return self._by_hand(instruction, operands)
+        if op is WHILE:
+            return self._loop(instruction, operands[0])
+        if op is CONDITIONAL:
+            return self._branches(instruction, operands)
         if op in COLLECTIVES or instruction.has_effect:
             raise _refused(instruction, "what it does depends on the partition that does it")
         labels = labelling(instruction)
@@ -283,19 +307,110 @@ class _Partitioning:
             return None
         (array,) = operands
         assert isinstance(array, _Array)
+        given, made = array.local.array_shape, instruction.shape
+        assert isinstance(made, Shape)
         if target == _ENTER:
-            if array.local.shape != instruction.shape:
-                raise _refused(
-                    instruction, f"a part is {array.local.shape}, not {instruction.shape}"
+            # Along axes that are not manual every partition has the whole.
+            assert isinstance(array.shape, Shape)
+            if array.tiling is None:
+                raise _refused(instruction, "its operand is manual already")
+            pairs_ = zip(array.shape.dimensions, made.dimensions, array.tiling, strict=True)
+            whole = (0,) * self.partitions
+            inner = tuple(whole if size == part else split for size, part, split in pairs_)
+            array = self._moved(array, inner)
+            if array.local.shape != made:
+                raise _refused(instruction, f"a part is {array.local.shape}, not {made}")
+            return _Array(array.local, None, made)
+        tiling = self._tiling(instruction, instruction.sharding, made)
+        if tiling is None:
+            raise _refused(instruction, "its result is manual")
+        whole = (0,) * self.partitions
+        pairs_ = zip(made.dimensions, given.dimensions, tiling, strict=True)
+        outer = tuple(whole if size == part else split for size, part, split in pairs_)
+        if given != _local(made, outer):
+            raise _refused(instruction, f"parts of {given} do not make {made}")
+        return _Array(array.local, outer, made)
+
+    # --- Loops and branches -------------------------------------------------------------------
+
+    def _loop(self, instruction: Instruction, init: _Value) -> _Value:
+        """A loop over parts: the state lies as it is annotated, else as it comes, else as it goes.
+
+        What every partition has whole before the loop, and the body makes in parts, is in parts.
+        """
+        body, condition = (instruction.attributes[name] for name in ("body", "condition"))
+        annotated = self._wanted(instruction, init)
+        tilings_ = [w or a.tiling for w, a in zip(annotated, _leaves(init), strict=True)]
+        while True:
+            begin = self._as(init, tilings_)
+            given, inside = self._parameter_like(begin)
+            made = self.computation(body, [inside])
+            split = [self.tiled(body.root, array).tiling for array in _leaves(made)]
+            later = [
+                new if wished is None and old == self._whole(array) else old
+                for wished, old, new, array in zip(
+                    annotated, tilings_, split, _leaves(init), strict=True
                 )
-            return _Array(array.local, None, instruction.shape)
-        tiling = self._tiling(instruction, instruction.sharding, instruction.shape)
-        assert isinstance(instruction.shape, Shape)
-        if tiling is None or array.local.shape != _local(instruction.shape, tiling):
-            raise _refused(
-                instruction, f"parts of {array.local.shape} do not make {instruction.shape}"
+            ]
+            if later == tilings_:
+                break
+            tilings_ = later
+        root = _joined(self._as(made, tilings_))
+        state, tested = self._parameter_like(begin)
+        goes_on = self._as(self.computation(condition, [tested]), [()])
+        loop = make(
+            WHILE,
+            _joined(begin),
+            condition=Computation(condition.name, (state,), _joined(goes_on)),
+            body=Computation(body.name, (given,), root),
+        )
+        return _like(begin, _sourced(loop, instruction))
+
+    def _branches(self, instruction: Instruction, operands: list[_Value]) -> _Value:
+        """Branches on parts; what they make lies as it is annotated, else as in the first one."""
+        selector = self._as(operands[0], [()])
+        inside = [self._parameter_like(operand) for operand in operands[1:]]
+        made = [
+            self.computation(branch, [argument])
+            for branch, (_, argument) in zip(instruction.computations, inside, strict=True)
+        ]
+        annotated = self._wanted(instruction, made[0])
+        tilings_ = [
+            wished or self.tiled(instruction, array).tiling
+            for wished, array in zip(annotated, _leaves(made[0]), strict=True)
+        ]
+        placed = [self._as(value, tilings_) for value in made]
+        branches = [
+            Computation(branch.name, (given,), _joined(value))
+            for branch, (given, _), value in zip(
+                instruction.computations, inside, placed, strict=True
             )
-        return _Array(array.local, tiling, instruction.shape)
+        ]
+        named = ("true_computation", "false_computation")
+        if instruction.attributes["branch_computations"]:
+            attributes: dict[str, Any] = {"branch_computations": tuple(branches)}
+        else:
+            attributes = dict(zip(named, branches, strict=True))
+        joined = [_joined(value) for value in (selector, *operands[1:])]
+        chosen = make(CONDITIONAL, *joined, **attributes)
+        return _like(placed[0], _sourced(chosen, instruction))
+
+    def _as(self, value: _Value, wanted: Sequence[Tiling | None]) -> _Value:
+        """A value whose arrays lie as ``wanted``."""
+        each = iter(wanted)
+
+        def placed(value: _Value) -> _Value:
+            if not isinstance(value, _Array):
+                return tuple(placed(element) for element in value)
+            tiling = next(each)
+            return self._moved(value, tiling) if tiling and value.tiling else value
+
+        return placed(value)
+
+    def _parameter_like(self, value: _Value) -> tuple[Instruction, _Value]:
+        """The one parameter of a computation that takes such a value, and what it is."""
+        made = parameter(0, _joined_shape(value))
+        return made, _like(value, made)
 
     def _by_hand(self, instruction: Instruction, operands: list[_Value]) -> _Value:
         """The instruction as it is, on what each partition has."""
@@ -332,25 +447,70 @@ class _Partitioning:
             self._moved(array, tiling(names))
             for array, names in zip(arrays, labels.operands, strict=True)
         ]
+        moved = self._masked(moved, labels)
         wanted = tiling(labels.results)
-        attributes = dict(instruction.attributes)
         first = instruction.element_shapes[0]
         assert isinstance(first, Shape)
-        if isinstance(attributes.get("shape"), Shape):
-            attributes["shape"] = _local(first, wanted)
-        if instruction.op is SLICE:
-            sizes = moved[0].local.array_shape.dimensions
-            attributes["slice"] = tuple(
-                replace(each, limit=size) if count(split) > 1 else each
-                for each, size, split in zip(attributes["slice"], sizes, wanted, strict=True)
-            )
+        assert moved[0].tiling is not None
+        attributes = local_attributes(
+            instruction,
+            moved[0].local.array_shape,
+            _local(first, wanted),
+            [count(split) > 1 for split in moved[0].tiling],
+        )
         operands = [array.local for array in moved]
+        if instruction.op is SCATTER:
+            # What is padding has indices, too.
+            attributes |= {"unique_indices": False, "indices_are_sorted": False}
+            operands[0] = self._held_by_first(instruction, operands[0], labels, chosen)
         local = _sourced(make(instruction.op, *operands, **attributes), instruction)
         local = self._combined(local, labels, chosen)
         if not isinstance(instruction.shape, TupleShape):
             return _Array(local, wanted, instruction.shape)
         pairs_ = zip(elements_of(local), instruction.shape.elements, strict=True)
         return tuple(_Array(part, wanted, shape) for part, shape in pairs_)
+
+    def _masked(self, arrays: list[_Array], labels: Labelling) -> list[_Array]:
+        """The arrays with an identity in the padding of dimensions that are reduced."""
+        masked = []
+        for array, names in zip(arrays, labels.operands, strict=True):
+            local = array.local
+            for d, name in enumerate(names):
+                computation = labels.reduced.get(name)
+                assert array.tiling is not None
+                assert isinstance(array.shape, Shape)
+                split, size = array.tiling[d], array.shape.dimensions[d]
+                shape = local.array_shape
+                op = None if computation is None else monoid(computation)
+                if op is None or size % count(split) == 0:
+                    continue
+                inside = Shape(ElementType.S32, shape.dimensions)
+                begin = self._resharding.begin(split, shape.dimensions[d])
+                place = add(iota(inside, d), broadcast(begin, shape.dimensions))
+                held = constant(identity_value(op.function, shape.element_type), shape.element_type)
+                padding = broadcast(held, shape.dimensions)
+                limit = broadcast(constant(size, ElementType.S32), shape.dimensions)
+                local = select(lt(place, limit), local, padding)
+            masked.append(array._replace(local=local))
+        return masked
+
+    def _held_by_first(
+        self,
+        instruction: Instruction,
+        operand: Instruction,
+        labels: Labelling,
+        chosen: dict[Hashable, Split],
+    ) -> Instruction:
+        """The operand on the first partition of those that are combined, else an identity."""
+        along = [chosen[name] for name in labels.reduced if name in chosen]
+        op = monoid(instruction.attributes["to_apply"])
+        if not along or op is None:
+            return operand
+        shape = operand.array_shape
+        number = tuple(int(any(places)) for places in zip(*along, strict=True))
+        is_first = eq(self._resharding.begin(number, 1), constant(0, ElementType.S32))
+        held = constant(identity_value(op.function, shape.element_type), shape.element_type)
+        return select(is_first, operand, broadcast(held, shape.dimensions))
 
     def _combined(
         self, local: Instruction, labels: Labelling, chosen: dict[Hashable, Split]
@@ -384,7 +544,7 @@ class _Partitioning:
                 votes[name, array.tiling[d]] += 1
         first = instruction.element_shapes[0]
         assert isinstance(first, Shape)
-        wished = self._annotations(instruction)[0]
+        wished = self._annotations(instruction, len(instruction.element_shapes))[0]
         target = self._tiling(instruction, wished, first) if wished else None
         asked = []
         for d, name in enumerate(labels.results):
@@ -394,7 +554,9 @@ class _Partitioning:
                     asked.append((name, target[d]))
         chosen: dict[Hashable, Split] = {}
         for name, split in [*asked, *[pair for pair, _ in votes.most_common()]]:
-            if name in chosen or any(size % count(split) for size in sizes[name]):
+            # Dimensions of several sizes run together where all parts are full.
+            unequal = len(set(sizes[name])) > 1
+            if name in chosen or (unequal and any(size % count(split) for size in sizes[name])):
                 continue
             if tilings.is_product([*chosen.values(), split], self.partitions):
                 chosen[name] = split
@@ -402,8 +564,26 @@ class _Partitioning:
 
 
 def _local(shape: Shape, tiling: Tiling) -> Shape:
-    sizes = [n // count(split) for n, split in zip(shape.dimensions, tiling, strict=True)]
+    sizes = [tilings.length(n, split) for n, split in zip(shape.dimensions, tiling, strict=True)]
     return shape.with_dimensions(sizes)
+
+
+def _joined_shape(value: _Value) -> AnyShape:
+    if isinstance(value, _Array):
+        return value.local.shape
+    return TupleShape(tuple(_joined_shape(element) for element in value))
+
+
+def _like(value: _Value, made: Instruction) -> _Value:
+    """``made`` as a value whose arrays lie as those of ``value``."""
+    if isinstance(value, _Array):
+        return value._replace(local=made)
+    pairs_ = zip(value, elements_of(made), strict=True)
+    return tuple(_like(element, part) for element, part in pairs_)
+
+
+def _is_manual(instruction: Instruction) -> bool:
+    return "manual" in instruction.sharding and instruction.op is not CUSTOM_CALL
 
 
 def _joined(value: _Value) -> Instruction:

@@ -18,7 +18,7 @@ import numpy as np
 from tracejit.errors import AttributeValueError, UnsupportedError
 
 Split = tuple[int, ...]
-"""For each partition, which of equal parts along one dimension it has."""
+"""For each partition, which of equally long parts along one dimension it has."""
 
 Tiling = tuple[Split, ...]
 """A split of each dimension. The partitions that have one part have the same."""
@@ -121,10 +121,16 @@ def _numbers(text: str) -> list[int]:
     return [int(word) for word in text.split(",") if word]
 
 
+def length(size: int, split: Split) -> int:
+    """The size of a part; the last ones of a dimension that does not divide end with padding."""
+    return -(-size // count(split))
+
+
 def part(tiling: Tiling, sizes: Iterable[int], number: int) -> tuple[slice, ...]:
-    """Where a partition's part lies."""
+    """Where a partition's part lies, without its padding."""
     found = []
     for split, size in zip(tiling, sizes, strict=True):
-        length = size // count(split)
-        found.append(slice(split[number] * length, (split[number] + 1) * length))
+        each = length(size, split)
+        begin = min(split[number] * each, size)
+        found.append(slice(begin, min(begin + each, size)))
     return tuple(found)
