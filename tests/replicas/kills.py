@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 import tracejit as tj
+from tests.replicas.mpi import environment
 from tracejit import P, lax
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,7 +68,13 @@ def train(folder: Path) -> None:
 
 @contextmanager
 def two_hosts() -> Iterator[list[str]]:
-    """Options and a prefix for mpiexec; `PermissionError` where namespaces may not be made."""
+    """Options and a prefix for MPICH's mpiexec.
+
+    Raises `PermissionError` where namespaces may not be made, or the launcher is another one.
+    """
+    version = subprocess.run([_mpiexec(), "--version"], capture_output=True, text=True).stdout
+    if "HYDRA" not in version:
+        raise PermissionError("the launcher is not MPICH's")
     names = [f"tracejit{os.getpid()}{end}" for end in "ab"]
     with tempfile.TemporaryDirectory() as folder:
         shell = Path(folder) / "shell"
@@ -118,12 +125,10 @@ def kill_one(start: Sequence[str], ranks: int, chance: random.Random) -> float:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         program = [sys.executable, "-m", "tests.replicas.kills", "--train", name]
-        paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-        environment = {**os.environ, "PYTHONPATH": paths, "TVM_NUM_THREADS": "1"}
         process = subprocess.Popen(
             [*start, "-n", str(ranks), *program],
             cwd=ROOT,
-            env=environment,
+            env=environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

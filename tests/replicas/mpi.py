@@ -26,6 +26,21 @@ def launcher() -> str:
     return found
 
 
+def environment(variables: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The variables of ranks of one thread, which find the checkout."""
+    paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    return {
+        **os.environ,
+        "PYTHONPATH": paths,
+        "TVM_NUM_THREADS": "1",
+        # Open MPI's launcher asks for these on small machines and in containers.
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+        **(variables or {}),
+    }
+
+
 def mpiexec(
     ranks: int,
     *arguments: str | Path,
@@ -35,18 +50,7 @@ def mpiexec(
 ) -> subprocess.CompletedProcess[str]:
     """``python *arguments`` on each rank, from the checkout."""
     command = [launcher(), *options, "-n", str(ranks), sys.executable, *map(str, arguments)]
-    paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = {
-        **os.environ,
-        "PYTHONPATH": paths,
-        "TVM_NUM_THREADS": "1",
-        "TRACEJIT_COLLECTIVE_TIMEOUT": "60",
-        # Open MPI's launcher asks for these on small machines and in containers.
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-        **(variables or {}),
-    }
+    given = environment({"TRACEJIT_COLLECTIVE_TIMEOUT": "60", **(variables or {})})
     return subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout
+        command, cwd=ROOT, env=given, capture_output=True, text=True, timeout=timeout
     )

@@ -58,7 +58,7 @@ def test_killed_on_another_host_all_end() -> None:
         with kills.two_hosts() as start:
             kills.kill_one(start, 2, random.Random(0))
     except PermissionError as error:
-        pytest.skip(f"network namespaces may not be made here: {error}")
+        pytest.skip(f"there are no two hosts here: {error}")
 
 
 def test_checkpoints_are_read_by_other_numbers_of_ranks(tmp_path: Path) -> None:

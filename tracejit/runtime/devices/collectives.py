@@ -192,12 +192,17 @@ def _all_reduced(call: Call, given: np.ndarray, result: np.ndarray) -> Steps:
         reduced(call, arrays, result)
         return
     communicator = call.device.communicator
-    # Integers have one sum in any order.
-    has_one_sum = result.dtype.kind in "iu" or not communicator.deterministic
+    # Integers have one sum in any order; Open MPI's of 8 and 16 bits saturate.
+    is_integer = result.dtype.kind in "iu"
+    has_one_sum = result.itemsize >= 4 if is_integer else not communicator.deterministic
     is_worth_it = communicator.has_sum and has_one_sum and len(members) > 2
     if is_worth_it and call.add is not None:
+        turn = call.device.turns.take([n for n in members if n != call.device.number])
         yield _all_here(call, members)
-        yield communicator.sum(members, given, result)
+        yield turn
+        transfer = communicator.sum(members, given, result)
+        turn.pass_on()
+        yield transfer
         return
     size, place = given.size, members.index(call.device.number)
     bounds = [size * n // len(members) for n in range(len(members) + 1)]

@@ -108,6 +108,45 @@ def _has_ended(operation: Operation) -> bool:
 _progress = _Progress()
 
 
+class Turns:
+    """The order in which sums are handed to MPI: that in which their ops were begun.
+
+    Every rank begins them in the same order; when all ranks have come to one of them is another
+    matter on each rank.
+    """
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.passed = 0
+
+    def take(self, others: Sequence[int]) -> Turn:
+        """The turn of a sum with ``others``, after all that were taken before."""
+        self.taken += 1
+        return Turn(self, self.taken, others)
+
+
+class Turn(Transfer):
+    """Has ended when all turns before it were passed on."""
+
+    def __init__(self, turns: Turns, number: int, others: Sequence[int]) -> None:
+        self._turns = turns
+        self._number = number
+        self._others = list(others)
+
+    def test(self) -> bool:
+        return self._turns.passed == self._number - 1
+
+    def missing(self) -> list[int]:
+        return self._others
+
+    def cancel(self) -> None:
+        """Nothing has begun."""
+
+    def pass_on(self) -> None:
+        """Lets the next one go on."""
+        self._turns.passed = self._number
+
+
 class Device:
     """``number`` is that of partition ``partition`` of replica ``replica``.
 
@@ -132,6 +171,7 @@ class Device:
         self._begun: dict[int, Operation] = {}
         self._runs: dict[str, int] = {}
         self._count = 0
+        self.turns = Turns()
         self.calls: dict[object, Again] = {}
         self._scratch = np.empty(0, np.uint8)
 
@@ -254,6 +294,7 @@ class Device:
         """Begins a program; returns the device on which this thread's program has run."""
         before, _current.device = _current.device, self
         self._runs.clear()
+        self.turns = Turns()
         return before
 
     def stop(self, before: Device | None, has_failed: bool) -> None:
