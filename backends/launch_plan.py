@@ -1,4 +1,4 @@
-"""What a program does on a device, as data: launches, calls of the host, loops and branches.
+"""What a program does on a device, as data: launches, calls of libraries and of the host, loops.
 
     plan = LaunchPlan.from_json(text)
     plan.nodes[0].function, plan.nodes[0].arguments
@@ -9,7 +9,7 @@ Needs neither TVM nor a device, so that a program from the disk cache runs witho
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,6 +57,22 @@ class HostCall:
 
 
 @dataclass(frozen=True)
+class LibraryCall:
+    """A call of a library, and the launches ``after`` it; ``otherwise`` are those without one.
+
+    ``text`` describes it, see `tracejit.cuda.cublas.Product`; ``arguments`` are where its operands
+    lie, then its result.
+    """
+
+    text: str
+    arguments: Sequence[DeviceAddress]
+    after: Sequence[Launch]
+    otherwise: Sequence[Launch]
+    source: str = ""
+    kernel: str = ""
+
+
+@dataclass(frozen=True)
 class Repeat:
     """``condition``, then ``body`` while the byte at ``predicate`` is not 0, and again."""
 
@@ -73,7 +89,7 @@ class Choose:
     branches: Sequence[Sequence[Node]]
 
 
-Node = Launch | HostCall | Repeat | Choose
+Node = Launch | HostCall | LibraryCall | Repeat | Choose
 
 
 @dataclass(frozen=True)
@@ -93,7 +109,12 @@ class LaunchPlan:
     @property
     def has_control(self) -> bool:
         """Whether the host decides what runs, or is called."""
-        return any(not isinstance(node, Launch) for node in self.nodes)
+        return any(not isinstance(node, Launch | LibraryCall) for node in self.nodes)
+
+    @property
+    def calls_libraries(self) -> bool:
+        """Whether a library may do some of the work."""
+        return any(isinstance(node, LibraryCall) for node in every_node(self.nodes))
 
     @property
     def is_static(self) -> bool:
@@ -124,6 +145,19 @@ class LaunchPlan:
         return LaunchPlan(nodes, int(told["image_bytes"]), kernels, launched)
 
 
+def every_node(nodes: Sequence[Node]) -> Iterator[Node]:
+    """All nodes, with those inside others."""
+    for node in nodes:
+        yield node
+        if isinstance(node, LibraryCall):
+            yield from every_node([*node.after, *node.otherwise])
+        elif isinstance(node, Repeat):
+            yield from every_node([*node.condition, *node.body])
+        elif isinstance(node, Choose):
+            for branch in node.branches:
+                yield from every_node(branch)
+
+
 def _described(node: Node) -> list[Any]:
     if isinstance(node, Launch):
         sizes = node.blocks, node.threads, node.shared_bytes
@@ -137,6 +171,10 @@ def _described(node: Node) -> list[Any]:
         ]
     if isinstance(node, HostCall):
         return ["host", node.text, [*map(_words, node.arguments)], node.source, node.kernel]
+    if isinstance(node, LibraryCall):
+        parts = ([*map(_described, nodes)] for nodes in (node.after, node.otherwise))
+        arguments = [*map(_words, node.arguments)]
+        return ["library", node.text, arguments, *parts, node.source, node.kernel]
     if isinstance(node, Repeat):
         condition, body = ([*map(_described, nodes)] for nodes in (node.condition, node.body))
         return ["repeat", condition, _words(node.predicate), body]
@@ -153,6 +191,11 @@ def _node(given: Sequence[Any]) -> Node:
     if kind == "host":
         text, arguments, source, kernel = rest
         return HostCall(str(text), [*map(_place, arguments)], str(source), str(kernel))
+    if kind == "library":
+        text, arguments, after, otherwise, source, kernel = rest
+        places = [*map(_place, arguments)]
+        parts = _launches(after), _launches(otherwise)
+        return LibraryCall(str(text), places, *parts, str(source), str(kernel))
     if kind == "repeat":
         condition, predicate, body = rest
         return Repeat([*map(_node, condition)], _place(predicate), [*map(_node, body)])
@@ -160,6 +203,10 @@ def _node(given: Sequence[Any]) -> Node:
         selector, branches = rest
         return Choose(_place(selector), [[*map(_node, branch)] for branch in branches])
     raise ValueError(f"no node of a plan is a {kind!r}")
+
+
+def _launches(given: Sequence[Any]) -> list[Launch]:
+    return [node for node in map(_node, given) if isinstance(node, Launch)]
 
 
 def _words(place: DeviceAddress) -> list[Any]:

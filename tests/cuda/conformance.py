@@ -28,13 +28,14 @@ from tests.samples.values import element_types
 from tracejit.backends.artifact import unpack
 from tracejit.backends.numpy import evaluate
 from tracejit.cuda import device_of
-from tracejit.cuda.nvrtc import Compiler, compiler
+from tracejit.cuda.nvrtc import Binary, Compiler, compiler
 from tracejit.errors import CompilationError, TracejitError, UnsupportedError
 from tracejit.graph import OPS, Module
 from tracejit.runtime import importing_tvm
 from tracejit.runtime.cuda_executable import CudaExecutable
 
 with importing_tvm():
+    from tracejit.backends.tvm.cuda.blocks import SHARED_BYTES
     from tracejit.backends.tvm.cuda.build import Source, joined, packed, source_of
     from tracejit.backends.tvm.cuda.target import cuda_target
     from tracejit.backends.tvm.lower.lowering import lower
@@ -43,6 +44,10 @@ with importing_tvm():
 ARCH = "sm_90a"
 ORDERS = (0, 7)
 BATCH = 60
+REGISTERS, MOST_THREADS, MOST_BLOCKS = 1 << 16, 1024, (1 << 31) - 1
+"""What every device grants a block, and a grid."""
+SPILLED = 32
+"""Bytes that a thread may save around a subroutine's call, such as a division of doubles."""
 
 
 @dataclass
@@ -96,9 +101,26 @@ def run(
         text = joined([case.source for case in batch])
         for arch in archs:
             assert real is not None
-            real.compile(text, arch)
+            for name, problem in _beyond(batch, real.compile(text, arch)):
+                found.failures[name] = f"{arch}: {problem}"
         _check(batch, text, found)
     return found
+
+
+def _beyond(batch: Sequence[Case], binary: Binary) -> Iterator[tuple[str, str]]:
+    """Records whose launches ask for more than a device grants, or whose registers are spilled."""
+    for case in batch:
+        launched = [pair for pairs in case.source.launched.values() for pair in pairs]
+        for function, launch in launched:
+            use = binary.kernels[function]
+            if use.spilled_bytes > SPILLED:
+                yield case.name, f"{function} spills {use.spilled_bytes} bytes"
+            if use.registers * launch.threads > REGISTERS:
+                yield case.name, f"{function} takes {use.registers} registers a thread"
+            if launch.threads > MOST_THREADS or launch.blocks > MOST_BLOCKS:
+                yield case.name, f"{function} is {launch.blocks} blocks of {launch.threads}"
+            if use.shared_bytes + launch.shared_bytes > SHARED_BYTES:
+                yield case.name, f"{function} takes {launch.shared_bytes} shared bytes"
 
 
 def _check(batch: Sequence[Case], text: str, found: Found) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cuda import emulation
-from tracejit.cuda import device, driver, memory, nvrtc, streams
+from tracejit.cuda import cublas, device, driver, memory, nvrtc, streams
 from tracejit.errors import CompilationError
 
 
@@ -16,6 +16,7 @@ def _forget() -> None:
     """The libraries and devices that were found are looked for anew."""
     driver.driver.cache_clear()
     nvrtc.compiler.cache_clear()
+    cublas.cublas.cache_clear()
     device._devices.cache_clear()
     streams._streams.clear()
     memory._stagings.clear()

@@ -1,4 +1,4 @@
-"""An emulated CUDA device: look-alikes of the driver's and of NVRTC's library, made by g++.
+"""An emulated CUDA device: look-alikes of the driver, NVRTC and cuBLASLt, made by g++.
 
     with pytest: the fixture `emulated` of conftest.py
     environment()      # variables under which a process finds the look-alikes
@@ -18,8 +18,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from tracejit.cuda import cublas, nvrtc
 from tracejit.cuda import driver as drivers
-from tracejit.cuda import nvrtc
 
 SOURCES = Path(__file__).parent / "emulator"
 LACKING = "" if shutil.which("g++") else "g++ is not installed, which makes the emulated device"
@@ -29,12 +29,13 @@ if (sys.platform, platform.machine()) != ("linux", "x86_64"):
 
 @cache
 def libraries() -> Path:
-    """The folder of the two look-alikes, built once for each process."""
+    """The folder of the look-alikes, built once for each process."""
     folder = Path(tempfile.mkdtemp(prefix="tracejit-emulated-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for made, sources, level in (
         ("libcuda.so.1", ["emulator.cpp", "driver.cpp"], "-O2"),
         ("libnvrtc.so", ["compiler.cpp"], "-O0"),
+        ("libcublasLt.so", ["cublas.cpp"], "-O1"),
     ):
         words = ["g++", "-std=c++17", level, "-fPIC", "-shared", *sources, "-o", str(folder / made)]
         subprocess.run([*words, "-ldl"], cwd=SOURCES, check=True)
@@ -42,12 +43,21 @@ def libraries() -> Path:
 
 
 def environment() -> dict[str, str]:
-    """What a process must find in its environment to work on the emulated devices."""
+    """What a process must find in its environment to work on the emulated devices.
+
+    Products are computed by kernels of our own; `with_cublas` has the look-alike of cuBLASLt.
+    """
     return {
         drivers.VARIABLE: str(libraries() / "libcuda.so.1"),
         nvrtc.VARIABLE: str(libraries() / "libnvrtc.so"),
         "EMULATED_HEADERS": str(SOURCES),
+        cublas.VARIABLE: "none",
     }
+
+
+def with_cublas() -> dict[str, str]:
+    """The same, where cuBLASLt is installed."""
+    return {**environment(), cublas.VARIABLE: str(libraries() / "libcublasLt.so")}
 
 
 class Emulator:

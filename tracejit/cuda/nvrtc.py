@@ -10,14 +10,12 @@ the environment variable ``TRACEJIT_LIBNVRTC`` names.
 from __future__ import annotations
 
 import ctypes
-import importlib.util
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
+from tracejit.cuda.libraries import candidates, chosen
 from tracejit.errors import CompilationError
 
 VARIABLE = "TRACEJIT_LIBNVRTC"
@@ -25,6 +23,10 @@ VARIABLE = "TRACEJIT_LIBNVRTC"
 
 OPTIONS = ("--std=c++17", "--fmad=false", "--ptxas-options=-v")
 """Products are rounded before they are added, as on the CPU; formulas ask for fused ones."""
+
+
+_FILES = "cu*/lib/libnvrtc.so.*", "cuda_nvrtc/lib/libnvrtc.so.*"
+_NAMES = "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"
 
 
 @dataclass(frozen=True)
@@ -130,28 +132,12 @@ def kernel_uses(log: str) -> dict[str, KernelUse]:
 @cache
 def compiler() -> Compiler:
     """NVRTC. Raises `CompilationError` where it is not installed."""
-    for path in _candidates():
+    for path in candidates(VARIABLE, _FILES, _NAMES):
         try:
             return Compiler(ctypes.CDLL(path), path)
         except OSError as error:
-            if os.environ.get(VARIABLE):
+            if chosen(VARIABLE):
                 raise CompilationError(f"cuda: {VARIABLE}: {error}") from None
     raise CompilationError(
         "cuda: NVRTC, which compiles kernels, is not installed: pip install 'tracejit[cuda]'"
     )
-
-
-def _candidates() -> list[str]:
-    """Where NVRTC's library may be, best first."""
-    chosen = os.environ.get(VARIABLE, "").strip()
-    if chosen:
-        return [chosen]
-    found = importlib.util.find_spec("nvidia")
-    folders = [Path(f) for f in (found and found.submodule_search_locations) or ()]
-    places = [
-        path
-        for folder in folders
-        for pattern in ("cu*/lib/libnvrtc.so.*", "cuda_nvrtc/lib/libnvrtc.so.*")
-        for path in sorted(folder.glob(pattern), reverse=True)
-    ]
-    return [*map(str, places), "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"]

@@ -12,7 +12,7 @@ import ctypes
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -25,18 +25,20 @@ from tracejit.backends.launch_plan import (
     INPUT,
     OUTPUT,
     WORKSPACE,
-    Choose,
     DeviceAddress,
     HostCall,
     Launch,
     LaunchPlan,
+    LibraryCall,
     Node,
     Repeat,
+    every_node,
 )
 from tracejit.cuda.arrays import DeviceArray, device_of_arguments
+from tracejit.cuda.cublas import WORKSPACE_BYTES, Cublas, Product, cublas
 from tracejit.cuda.device import Device
 from tracejit.cuda.driver import NO_BINARY, Driver
-from tracejit.cuda.memory import Memory, allocate, copy_in, copy_out
+from tracejit.cuda.memory import ALIGNMENT, Memory, allocate, copy_in, copy_out
 from tracejit.cuda.streams import Stream
 from tracejit.cuda.transfer import is_on_a_device, to_device
 from tracejit.errors import ArgumentError, DeviceError, ShapeError
@@ -45,8 +47,9 @@ from tracejit.runtime.cuda_graphs import Graphs
 from tracejit.runtime.executable import Executable, conformed
 from tracejit.shapes import Shape
 
-Watch = Callable[[Launch | HostCall, Stream], AbstractContextManager[None]]
-"""What is entered before a launch, or a call of the host, is queued, and left afterwards."""
+Watch = Callable[[Launch | HostCall | LibraryCall, Stream], AbstractContextManager[None]]
+"""What is entered before a launch, or a call of a library or the host, and left afterwards."""
+_product_of = cache(Product.from_json)
 _DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _DEFAULT_SHARED = 48 << 10
 
@@ -72,13 +75,8 @@ class _Loaded:
             self._find(call, module.value, plan.nodes)
 
     def _find(self, call: Driver, module: int, nodes: Sequence[Node]) -> None:
-        for node in nodes:
-            if isinstance(node, Repeat):
-                self._find(call, module, [*node.condition, *node.body])
-            elif isinstance(node, Choose):
-                for branch in node.branches:
-                    self._find(call, module, branch)
-            elif isinstance(node, Launch) and node.function not in self.functions:
+        for node in every_node(nodes):
+            if isinstance(node, Launch) and node.function not in self.functions:
                 handle = call.handle("cuModuleGetFunction", module, node.function.encode())
                 if node.shared_bytes > _DEFAULT_SHARED:
                     call("cuFuncSetAttribute", handle, _DYNAMIC_SHARED, node.shared_bytes)
@@ -160,7 +158,8 @@ class CudaExecutable(Executable):
 
         def queue(call: Driver, on: Stream, workspace: Memory) -> None:
             memory = {**bases, WORKSPACE: [workspace.address]}
-            run = _Run(device, loaded.functions, memory, on, watch)
+            for_libraries = workspace.address + self._own_bytes
+            run = _Run(device, loaded.functions, memory, on, watch, self._products, for_libraries)
             run.nodes(call, self.plan.nodes)
 
         with device.context() as call:
@@ -178,7 +177,18 @@ class CudaExecutable(Executable):
 
     def _workspace(self, device: Device) -> Callable[[], Memory]:
         """A function that allocates the memory between kernels."""
-        return partial(allocate, device, self.artifact.workspace_bytes, "a program's workspace")
+        size = self._own_bytes + (WORKSPACE_BYTES if self._products else 0)
+        return partial(allocate, device, size, "a program's workspace")
+
+    @property
+    def _own_bytes(self) -> int:
+        """The memory between kernels; that of libraries follows."""
+        return -(-self.artifact.workspace_bytes // ALIGNMENT) * ALIGNMENT
+
+    @cached_property
+    def _products(self) -> Cublas | None:
+        """The library for products, if the program has some for it."""
+        return cublas() if self.plan.calls_libraries else None
 
     def _output(
         self, number: int, spec: ArraySpec, arguments: Sequence[DeviceArray], device: Device
@@ -202,8 +212,12 @@ class _Run:
         bases: Mapping[str, Sequence[int]],
         stream: Stream,
         watch: Watch | None,
+        products: Cublas | None,
+        for_libraries: int,
     ) -> None:
         self._device = device
+        self._products = products
+        self._for_libraries = for_libraries
         self._watch = watch
         self._functions = functions
         self._bases = bases
@@ -215,6 +229,12 @@ class _Run:
                 watched = nullcontext() if self._watch is None else self._watch(node, self._stream)
                 with watched:
                     self._do(call, node)
+            elif isinstance(node, LibraryCall):
+                watched = nullcontext() if self._watch is None else self._watch(node, self._stream)
+                with watched:
+                    is_done = self._call_library(node)
+                    for launch in node.after if is_done else node.otherwise:
+                        self._launch(call, launch)
             elif isinstance(node, Repeat):
                 self.nodes(call, node.condition)
                 while self._number(node.predicate, np.uint8):
@@ -239,6 +259,16 @@ class _Run:
             self._launch(call, node)
         else:
             self._call_host(node)
+
+    def _call_library(self, node: LibraryCall) -> bool:
+        """Queues a library's call; False where kernels of our own do it."""
+        if self._products is None:
+            return False
+        self._stream.last = f"cuBLAS{node.source and f' ({node.source})'}"
+        addresses = [*map(self._address, node.arguments)]
+        product = _product_of(node.text)
+        given = product, addresses, self._for_libraries, self._stream
+        return self._products.multiply(self._device, *given)
 
     def _call_host(self, node: HostCall) -> None:
         """Copies the operands here, when they are computed, and the results there."""

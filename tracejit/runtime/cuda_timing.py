@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tracejit.backends.explanation import Explanation
-from tracejit.backends.launch_plan import HostCall, Launch
+from tracejit.backends.launch_plan import HostCall, Launch, LibraryCall
 from tracejit.cuda.streams import Stream
 from tracejit.runtime.cuda_executable import CudaExecutable
 from tracejit.runtime.measuring import LEAST_RUNS, MOST_RUNS, SECONDS, Timing
@@ -56,14 +56,16 @@ class _Run:
         self._events: list[tuple[str, int, int]] = []
 
     @contextmanager
-    def watch_nothing(self, node: Launch | HostCall, stream: Stream) -> Iterator[None]:
+    def watch_nothing(
+        self, node: Launch | HostCall | LibraryCall, stream: Stream
+    ) -> Iterator[None]:
         yield
 
     @contextmanager
-    def watch(self, node: Launch | HostCall, stream: Stream) -> Iterator[None]:
+    def watch(self, node: Launch | HostCall | LibraryCall, stream: Stream) -> Iterator[None]:
         """Counts a launch, with an event before it and one after it."""
         self._stream = stream
-        self.launches[node.kernel] += 1
+        self.launches[node.kernel] += len(node.otherwise) if isinstance(node, LibraryCall) else 1
         if isinstance(node, HostCall):
             stream.synchronize()
             begin = time.perf_counter()

@@ -9,6 +9,7 @@ from tracejit.backends.tvm.codegen.work import KernelBody
 from tracejit.backends.tvm.ir.dtypes import memory_dtype, words
 from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.backends.tvm.ir.tir import AllocBuffer, Buffer, Stmt, buffer, nbytes, seq
+from tracejit.backends.tvm.program.program import LibraryCall
 from tracejit.backends.tvm.tune.knobs import MODEL, Knobs, either
 from tracejit.graph import Instruction
 from tracejit.shapes import ElementType, Shape
@@ -87,7 +88,8 @@ class Frame:
     inputs to the results whose memory they share, by number: no element may be computed twice.
     ``siblings`` are the sibling Reduces of the kernel's anchor. ``schedule`` is the name of the
     chosen schedule, and ``choices`` decides between alternatives. ``direct`` is a call of a
-    routine that does the same. ``pointwise`` is how the target writes elementwise nests.
+    routine that does the same, ``library`` one that the target's runtime may make instead.
+    ``pointwise`` is how the target writes elementwise nests.
     """
 
     def __init__(
@@ -119,6 +121,7 @@ class Frame:
         self.cost = cost
         self.scratch: list[Buffer] = []
         self.schedule = ""
+        self.library: LibraryCall | None = None
 
     def pointwise(self, dimensions: Sequence[int], stores: Sequence[Store], cost: int) -> Stmt:
         """A nest over ``dimensions`` that makes all ``stores``, as the target writes it."""

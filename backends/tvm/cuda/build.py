@@ -28,6 +28,7 @@ from tracejit.backends.launch_plan import (
 )
 from tracejit.backends.launch_plan import HostCall as PlannedHostCall
 from tracejit.backends.launch_plan import Launch as PlannedLaunch
+from tracejit.backends.launch_plan import LibraryCall as PlannedLibraryCall
 from tracejit.backends.launch_plan import Node as PlannedNode
 from tracejit.backends.tvm.cpu.llvm.kinds import MOVED
 from tracejit.backends.tvm.cpu.mathematics.operations import llvm_text
@@ -64,13 +65,15 @@ _MEMORY = {
 class Source:
     """The CUDA C of a program: device functions by name, kernels by name, and their launches.
 
-    ``launched`` has the launches of each of the program's kernels, each with its function's name;
-    ``host_calls`` are the kernels that the host evaluates.
+    ``launched`` has the launches of each of the program's kernels, each with its function's name,
+    ``after_library`` those that remain where a library does the kernel's work; ``host_calls`` are
+    the kernels that the host evaluates.
     """
 
     functions: dict[str, str] = field(default_factory=dict)
     kernels: dict[str, str] = field(default_factory=dict)
     launched: dict[str, list[tuple[str, Launch]]] = field(default_factory=dict)
+    after_library: dict[str, list[tuple[str, Launch]]] = field(default_factory=dict)
     allocated: dict[str, list[Buffer]] = field(default_factory=dict)
     host_calls: dict[str, HostCall] = field(default_factory=dict)
 
@@ -103,19 +106,27 @@ def source_of(program: Program, prefix: str = "") -> Source:
     """
     made = Source()
     names: dict[str, str] = {}
+
+    def written(parts: Sequence[Launch], name: str) -> list[tuple[str, Launch]]:
+        own = []
+        for number, part in enumerate(parts):
+            text = kernel_text("KERNEL", part, _Functions(made.functions))
+            suffix = f"_{number}" if len(parts) > 1 else ""
+            called = names.setdefault(text, f"{prefix}{name}{suffix}")
+            made.kernels[called] = text.replace("KERNEL", called, -1 if part.source else 1)
+            own.append((called, part))
+        return own
+
     for kernel in program.kernels:
         host_call = host_call_of(kernel)
         if host_call is not None:
             made.host_calls[kernel.name], made.launched[kernel.name] = host_call, []
             continue
         parts, made.allocated[kernel.name] = launches(kernel)
-        made.launched[kernel.name] = own = []
-        for number, part in enumerate(parts):
-            text = kernel_text("KERNEL", part, _Functions(made.functions))
-            suffix = f"_{number}" if len(parts) > 1 else ""
-            name = names.setdefault(text, f"{prefix}{kernel.name}{suffix}")
-            made.kernels[name] = text.replace("KERNEL", name, -1 if part.source else 1)
-            own.append((name, part))
+        made.launched[kernel.name] = written(parts, kernel.name)
+        if kernel.library is not None and kernel.library.after is not None:
+            rest, _ = launches(replace(kernel, body=kernel.library.after))
+            made.after_library[kernel.name] = written(rest, f"{kernel.name}_after")
     return made
 
 
@@ -231,18 +242,29 @@ class _Plan:
         places = dict(self._own)
         for buffer, argument in zip(kernel.parameters, call.arguments, strict=True):
             places[hash(buffer)] = _place(argument)
-        return [
-            PlannedLaunch(
-                name,
-                [places[hash(buffer)] for buffer in part.parameters],
-                part.blocks,
-                part.threads,
-                part.shared_bytes,
-                str(kernel.stats.source or ""),
-                kernel.name,
-            )
-            for name, part in self._source.launched[call.kernel]
-        ]
+        line = str(kernel.stats.source or "")
+
+        def planned(launched: Sequence[tuple[str, Launch]]) -> list[PlannedLaunch]:
+            return [
+                PlannedLaunch(
+                    name,
+                    [places[hash(buffer)] for buffer in part.parameters],
+                    part.blocks,
+                    part.threads,
+                    part.shared_bytes,
+                    line,
+                    kernel.name,
+                )
+                for name, part in launched
+            ]
+
+        own = planned(self._source.launched[call.kernel])
+        if kernel.library is None:
+            return [*own]
+        after = planned(self._source.after_library.get(call.kernel, []))
+        arguments = [places[hash(buffer)] for buffer in kernel.library.buffers]
+        text = kernel.library.text
+        return [PlannedLibraryCall(text, arguments, after, own, line, kernel.name)]
 
 
 def _place(argument: Argument) -> DeviceAddress:

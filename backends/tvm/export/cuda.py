@@ -19,7 +19,9 @@ from tracejit.backends.launch_plan import (
     Choose,
     DeviceAddress,
     Launch,
+    LibraryCall,
     Repeat,
+    every_node,
 )
 from tracejit.backends.launch_plan import Node as PlanNode
 from tracejit.backends.target import CPU, Target
@@ -177,14 +179,7 @@ def _source(entries: Sequence[Entry], plans: Sequence[Planned], name: str) -> It
 
 
 def _launches(nodes: Sequence[PlanNode]) -> Iterator[Launch]:
-    for node in nodes:
-        if isinstance(node, Launch):
-            yield node
-        elif isinstance(node, Repeat):
-            yield from _launches([*node.condition, *node.body])
-        elif isinstance(node, Choose):
-            for branch in node.branches:
-                yield from _launches(branch)
+    yield from (node for node in every_node(nodes) if isinstance(node, Launch))
 
 
 def _function(entry: Entry, plan: Planned, first: int, numbers: Mapping[str, int]) -> Iterator[str]:
@@ -236,6 +231,8 @@ class _Places:
                 count = len(node.arguments)
                 given = f"{function}, {sizes}, stream, (Address[]){{{values}}}, {count}"
                 yield f"{indent}if (start({given})) goto end;"
+            elif isinstance(node, LibraryCall):
+                yield from self.nodes(node.otherwise, indent)
             elif isinstance(node, Repeat):
                 yield f"{indent}for (;;) {{"
                 yield from self.nodes(node.condition, indent + "  ")

@@ -178,7 +178,8 @@ class KernelSteps:
         is_thorough = is_soon_built(facts) and choices.of(
             "passes of LLVM", either(False, "all", "few")
         )
-        return KernelStep(name, body, parameters, len(inputs), facts, is_thorough)
+        how = facts, is_thorough, frame.library
+        return KernelStep(name, body, parameters, len(inputs), *how)
 
     def _rule(self, anchor: Instruction) -> RootRule:
         """What writes the kernel of an anchor: a schedule, or else a library's call."""

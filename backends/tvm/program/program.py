@@ -38,6 +38,19 @@ from tracejit.errors import CompilationError
 
 
 @dataclass(frozen=True)
+class LibraryCall:
+    """A call of a library that computes a kernel's results where the library is installed.
+
+    ``text`` describes it to the target's runtime; the ``buffers`` that it is given are parameters
+    of the kernel. ``after`` is what remains for a kernel then, on the same parameters.
+    """
+
+    text: str
+    buffers: Sequence[Buffer]
+    after: Stmt | None = None
+
+
+@dataclass(frozen=True)
 class Kernel:
     """One function: ``body`` loads from and stores to ``parameters``, and allocates little memory.
 
@@ -45,6 +58,7 @@ class Kernel:
     ``reads`` parameters are never written, and may be passed the same memory. ``stats`` describe
     it to users and to the build. An ``is_thorough`` kernel is compiled with all optimisations,
     however long that takes. The last ``scratch`` parameters are uninitialised temporaries.
+    A ``library`` may do the kernel's work in its place.
     """
 
     name: str
@@ -54,6 +68,7 @@ class Kernel:
     stats: KernelStats = NOTHING
     is_thorough: bool = False
     scratch: int = 0
+    library: LibraryCall | None = None
 
 
 Code = tuple[int, ...]

@@ -12,7 +12,16 @@ from typing import Protocol
 
 from tracejit.backends.tvm.analysis.kernel_stats import NOTHING, KernelStats
 from tracejit.backends.tvm.ir.tir import Buffer, Stmt
-from tracejit.backends.tvm.program.program import Argument, Branch, Call, Kernel, Loop, Memory, Node
+from tracejit.backends.tvm.program.program import (
+    Argument,
+    Branch,
+    Call,
+    Kernel,
+    LibraryCall,
+    Loop,
+    Memory,
+    Node,
+)
 from tracejit.graph import Instruction
 
 
@@ -47,7 +56,7 @@ class Step(Protocol):
 class KernelStep:
     """One call of one kernel, which only reads the first ``reads`` of its parameters.
 
-    ``is_thorough`` is as in `Kernel`.
+    ``is_thorough`` and ``library`` are as in `Kernel`.
     """
 
     name: str
@@ -56,6 +65,7 @@ class KernelStep:
     reads: int = 0
     stats: KernelStats = NOTHING
     is_thorough: bool = False
+    library: LibraryCall | None = None
 
     @property
     def owners(self) -> Sequence[Owner]:
@@ -64,8 +74,8 @@ class KernelStep:
     def kernels(self) -> list[Kernel]:
         buffers = [buffer for _, buffer in self.parameters]
         scratch = len([*self._last()])
-        how = self.stats, self.is_thorough
-        return [Kernel(self.name, buffers, self.body, self.reads, *how, scratch)]
+        how = self.stats, self.is_thorough, scratch, self.library
+        return [Kernel(self.name, buffers, self.body, self.reads, *how)]
 
     def _last(self) -> Iterator[Owner]:
         """The owners of the last parameters that are the step's own scratch."""

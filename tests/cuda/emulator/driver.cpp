@@ -247,6 +247,12 @@ int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsign
   });
 }
 
+// For look-alikes of other libraries: their work is queued as that of the driver is; whether bytes
+// are a device's; and what they have written.
+int emulated_queue(void* s, std::function<int()>* work) { return doing(s, *work); }
+bool emulated_is_memory(uint64_t p, size_t n) { return inside(p, n); }
+void emulated_written(uint64_t p, size_t n) { mark_known((char*)p, n); }
+
 int cuStreamBeginCapture_v2(void* s, int) {
   if (!s || !number("EMULATED_GRAPHS", 1)) return CAPTURING;  // nor does the default stream capture
   return at(s).capturing = true, at(s).work.clear(), ready();

@@ -1,4 +1,4 @@
-"""DotGeneral: tiles of the result for matrices, reductions by teams for vectors."""
+"""DotGeneral: a library or tiles of the result for matrices, reductions by teams for vectors."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import Results
 from tracejit.backends.tvm.codegen.scalar.contraction import as_reduction
 from tracejit.backends.tvm.codegen.scalar.elements import Elements
+from tracejit.backends.tvm.cuda.library_products import library_product
 from tracejit.backends.tvm.cuda.products import Sum
 from tracejit.backends.tvm.cuda.schedule.product import Dimensions, tiled, tiles_pay
 from tracejit.backends.tvm.cuda.schedule.reduce import Reductions, reduce_by_teams
@@ -27,8 +28,11 @@ LONG = 32
 def dot_general(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     """Batch, then rows, then columns, with the epilogue of each element."""
     parts = Dimensions(instruction)
-    if tiles_pay(parts) and not instruction.array_shape.element_type.is_complex:
-        return tiled(frame, instruction, results)
+    if tiles_pay(parts):
+        tiles = tiled(frame, instruction, results)
+        frame.library = library_product(tiles)
+        if not instruction.array_shape.element_type.is_complex:
+            return tiles.statement()
     if math.prod(parts.summed_sizes) >= LONG:
         return by_teams(frame, instruction, parts, results)
     return by_threads(frame, instruction, parts, results)

@@ -1,6 +1,6 @@
 """Matrix products in tiles: a block computes a tile of the result, each thread a part of it.
 
-    tiled(frame, instruction, results)
+    tiled(frame, instruction, results).statement()
 
 A block copies a slice of both operands to shared memory, computed there if they are fused, and its
 threads multiply it from there: an element is fetched once for a whole row or column of the tile.
@@ -104,17 +104,17 @@ def tiles_pay(parts: Dimensions) -> bool:
     return min(map(math.prod, parts.free_sizes)) >= LEAST and math.prod(parts.summed_sizes) > 1
 
 
-def tiled(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
-    """The kernel of a DotGeneral of real numbers with its epilogue."""
+def tiled(frame: Frame, instruction: Instruction, results: Results) -> Tiled:
+    """How the result of a DotGeneral with its epilogue is cut into tiles."""
     types = {operand.array_shape.element_type for operand in instruction.operands[:2]}
-    found = _Tiled(frame, instruction, results)
+    found = Tiled(frame, instruction, results)
     if types in ({ElementType.F16}, {ElementType.BF16}) and found.suits_tensor_cores:
-        found = _OnTensorCores(frame, instruction, results)
-    return found.statement()
+        return _OnTensorCores(frame, instruction, results)
+    return found
 
 
-class _Tiled:
-    """A kernel under construction."""
+class Tiled:
+    """A kernel under construction, by `statement`; complex numbers have no tiles."""
 
     _tiles: Sequence[Tile] = TILES
     _smallest = SMALLEST
@@ -351,7 +351,7 @@ class _Tiled:
         return loop(tile.own_rows, lambda i: loop(tile.own_columns, column(i), UNROLLED), UNROLLED)
 
 
-class _OnTensorCores(_Tiled):
+class _OnTensorCores(Tiled):
     """Warps multiply fragments of the slices, whose lines hold what is summed.
 
     A lane holds results of rows 8 apart and of two neighbouring columns (PTX: mma.m16n8k16).
