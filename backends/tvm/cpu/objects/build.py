@@ -290,7 +290,8 @@ def _kernel_jobs(
 def _is_quick(kernel: Kernel, inside: Contents, thorough: bool = False) -> bool:
     """Whether a kernel is built without LLVM's slowest passes, or must be, even if ``thorough``."""
     wanted = thorough or kernel.is_thorough
-    return inside.guards_narrow_stores or (is_soon_built(kernel.stats) and not wanted)
+    must = inside.guards_narrow_stores or inside.indexes_by_stored
+    return must or (is_soon_built(kernel.stats) and not wanted)
 
 
 def _is_written(kernel: Kernel, inside: Contents, target: Processor) -> bool:

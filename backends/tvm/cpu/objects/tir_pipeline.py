@@ -21,6 +21,7 @@ from tracejit.backends.abi import ENTRY
 from tracejit.backends.tvm.cpu.mathematics import link
 from tracejit.backends.tvm.cpu.objects.deinterleave_vectors import strided
 from tracejit.backends.tvm.cpu.objects.lifetimes import lifetimes
+from tracejit.backends.tvm.cpu.objects.stored_indices import indexes_by_stored
 from tracejit.backends.tvm.cpu.objects.wrap_integers import wrapping
 from tracejit.backends.tvm.cpu.processor import Processor
 from tracejit.backends.tvm.ir.tir import (
@@ -36,6 +37,8 @@ from tracejit.backends.tvm.ir.tir import (
     seq,
 )
 from tracejit.backends.tvm.program.program import Kernel
+from tracejit.backends.tvm.verification.optimised_code import refuse_forwarded_indices
+from tracejit.backends.tvm.verification.program import is_wanted
 from tracejit.errors import CompilationError
 
 STACK_LIMIT = 256 << 10
@@ -54,14 +57,15 @@ class Contents:
 
     With ``guards_narrow_stores`` it stores elements of less than four bytes under a condition.
     LLVM must not vectorise such loops: it widens a masked store of one narrow element to four
-    bytes, which overwrites the next one. ``has_integers``: there is integer arithmetic other than
-    sums and products of loop variables. ``is_flat``: buffers have one dimension, and indices are
-    sums of products.
+    bytes, which overwrites the next one. ``indexes_by_stored`` is that of `stored_indices`.
+    ``has_integers``: there is integer arithmetic other than sums and products of loop variables.
+    ``is_flat``: buffers have one dimension, and indices are sums of products.
     """
 
     stack_bytes: int
     callbacks: tuple[str, ...]
     guards_narrow_stores: bool
+    indexes_by_stored: bool
     has_integers: bool
     is_flat: bool
 
@@ -71,6 +75,7 @@ class Contents:
             self.stack_bytes + other.stack_bytes,
             tuple(dict.fromkeys((*self.callbacks, *other.callbacks))),
             self.guards_narrow_stores or other.guards_narrow_stores,
+            self.indexes_by_stored or other.indexes_by_stored,
             self.has_integers or other.has_integers,
             self.is_flat and other.is_flat,
         )
@@ -136,6 +141,7 @@ def contents(body: Stmt) -> Contents:
         sum(sizes),
         tuple(names),
         bool(guarded - own),
+        indexes_by_stored(body),
         any(kind.startswith(("int", "uint")) for kind in types),
         ranks <= {1},
     )
@@ -282,6 +288,8 @@ def compile_text(text: str, file: Path) -> Any:
 
     The text names its target. Only instruction selection optimises it.
     """
+    if is_wanted():
+        refuse_forwarded_indices(text)
     file.write_text(text)
     return _LOAD_TEXT(str(file), "ll")
 
@@ -301,7 +309,10 @@ def _compiled(functions: Sequence[tirx.PrimFunc], passes: Sequence[Any], target:
     try:
         with tvm.transform.PassContext(config=_UNROLLING):
             made = tvm.transform.Sequential(passes)(module)
-        return _BUILD(made, target)
+        built = _BUILD(made, target)
     except REFUSALS as error:
         names = ", ".join(str(f.attrs["global_symbol"]) for f in functions)
         raise CompilationError(f"TVM cannot compile {names}: {error}") from error
+    if is_wanted():
+        refuse_forwarded_indices(str(built.inspect_source("ll")))
+    return built

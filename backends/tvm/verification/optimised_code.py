@@ -1,0 +1,68 @@
+"""Verifies what LLVM's passes made of a module: no index may be half of a forwarded store.
+
+    refuse_forwarded_indices(text_of_llvm)      # raises `CompilationError`
+
+    store <2 x i32> %indices, ptr %order        # LLVM 22 for x86 forwards all 64 bits
+    %index = load i32, ptr %order               # to this, where the address below
+    %wide = sext i32 %index to i64              # scales it
+    %address = getelementptr double, ptr %x, i64 %wide
+
+TIR shows no vector that LLVM makes of two stores. Kernels that may have them are compiled without
+the pass that makes them (see `cpu.objects.stored_indices`), and this is the proof.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from tracejit.errors import CompilationError
+
+_FUNCTION = re.compile(r"^define .*?@([\w.$-]+)\(")
+_OFFSET = re.compile(r"(%\S+) = getelementptr .*?i8, ptr (%[^\s,]+), i64 (-?\d+)(?:,|$)")
+_STORE = re.compile(r"store <2 x i32> .+, ptr (%[^\s,]+)(?:,|$)")
+_LOAD = re.compile(r"(%\S+) = load i32, ptr (%[^\s,]+)(?:,|$)")
+_WIDEN = re.compile(r"(%\S+) = [sz]ext (?:nneg )?i32 (%\S+) to i64")
+_ADDRESS = re.compile(r"getelementptr .*?(?:double|float|ptr|i64|i32), ptr [^,]+, i64 (%[^\s,]+)")
+
+
+def refuse_forwarded_indices(text: str) -> None:
+    """Raise `CompilationError` for functions of LLVM's text that LLVM would compile wrongly."""
+    for name, lines in _functions(text):
+        stored = {match[1] for match in map(_STORE.search, lines) if match}
+        if stored and _forwards(lines, stored):
+            raise CompilationError(
+                f"code generation: {name} loads an index that LLVM stored in a vector of two"
+            )
+
+
+def _functions(text: str) -> Iterator[tuple[str, list[str]]]:
+    name = ""
+    lines: list[str] = []
+    for line in text.splitlines():
+        found = _FUNCTION.match(line)
+        if found:
+            name, lines = found[1], []
+        elif line == "}":
+            yield name, lines
+        else:
+            lines.append(line)
+
+
+def _forwards(lines: list[str], stored: set[str]) -> bool:
+    """Whether a load from a ``stored`` pointer is widened, and then part of an address."""
+    offsets = {m[1]: (m[2], int(m[3])) for m in map(_OFFSET.search, lines) if m}
+    memory = {_place(pointer, offsets) for pointer in stored}
+    loads = [m for m in map(_LOAD.search, lines) if m]
+    loaded = {m[1] for m in loads if _place(m[2], offsets) in memory}
+    wide = {m[1] for m in map(_WIDEN.search, lines) if m and m[2].rstrip(",") in loaded}
+    return any(m and m[1] in wide for m in map(_ADDRESS.search, lines))
+
+
+def _place(pointer: str, offsets: Mapping[str, tuple[str, int]]) -> tuple[str, int]:
+    """The pointer that this one was made of, and the bytes between them."""
+    bytes_from = 0
+    while pointer in offsets:
+        pointer, offset = offsets[pointer]
+        bytes_from += offset
+    return pointer, bytes_from
