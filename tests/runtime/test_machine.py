@@ -10,6 +10,7 @@ import pytest
 from tests.runtime.processes import finished, start
 from tracejit import system
 from tracejit.backends import machine
+from tracejit.runtime.library import SPIN_COUNT
 
 
 @pytest.fixture
@@ -159,6 +160,7 @@ print(*sorted({str(each.message).split()[0] for each in caught}))
         {"CC": "gcc 'x", "OMP_NUM_THREADS": "٣" * 5000},
         {"CC": "false", "TRACEJIT_RESULTS_LIMIT": "9" * 5000},
         {"TRACEJIT_SEED": "²", "TRACEJIT_PROGRESS": "²", "TVM_BIND_THREADS": "²"},
+        {"TVM_THREAD_POOL_SPIN_COUNT": "²", "TVM_NUM_THREADS": "3"},
         {"TRACEJIT_CACHE": "²", "TRACEJIT_CACHE_DIR": "~²²/" + "x" * 300},
         {"XDG_CACHE_HOME": "/proc/self/²", "HOME": "²", "PATH": "²"},
     ],
@@ -171,3 +173,21 @@ def test_no_value_of_the_environment_ends_a_program(
     chosen = {"TRACEJIT_CACHE_DIR": str(tmp_path), **variables}
     said = finished(start(HOSTILE, **chosen)).splitlines()
     assert said[0] == "1.0 1.0"
+
+
+THREADS_WAIT = """
+import os
+from tracejit.runtime.library import runtime
+runtime()
+print(os.environ["TVM_THREAD_POOL_SPIN_COUNT"])
+"""
+
+
+@pytest.mark.parametrize("chosen", [None, "7"])
+def test_threads_sleep_soon_unless_the_user_says_otherwise(
+    chosen: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While they yield, the process cannot end."""
+    monkeypatch.delenv("TVM_THREAD_POOL_SPIN_COUNT", raising=False)
+    given = {} if chosen is None else {"TVM_THREAD_POOL_SPIN_COUNT": chosen}
+    assert finished(start(THREADS_WAIT, **given)).strip() == (chosen or str(SPIN_COUNT))
