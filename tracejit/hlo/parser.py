@@ -7,7 +7,7 @@ line is taken from the metadata. A constant that XLA left out, ``constant({...})
 parameter of the module: after its own ones, in the order of the text. Without ENTRY the last
 computation is the entry, and without HloModule the module is named after it, as XLA has it.
 Calls may be nested as deeply as they like: nothing recurses along them. What is called by other ops
-may not, nor may a program be too large with all that is called written out (`ops.inlining`).
+may not, nor may a program be too large with all that is called written out (`ops.program_size`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tracejit.hlo.program import Block, ParsedModule, Statement
 from tracejit.hlo.syntax import Reader
 from tracejit.ops.base import operand_counts
 from tracejit.ops.constants import CONSTANT, PARAMETER, parameter
-from tracejit.ops.inlining import Extents, TooLargeError
+from tracejit.ops.program_size import Extents, TooLargeError
 from tracejit.shapes import AnyShape, ElementType, Shape
 from tracejit.tracebacks import api_boundary
 from tracejit.traversal import unreached

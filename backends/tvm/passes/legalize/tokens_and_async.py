@@ -74,7 +74,7 @@ def plain(computation: Computation) -> Computation:
 
     Calls of computations with side effects are inlined, so that these are ordered with the others.
     """
-    written = inlined(computation)
+    written = inlined(computation, rerolls=True)
     rewriting = _Plain()
     for each in called_computations(Module("plain", written)):
         rewriting.computation(each)
