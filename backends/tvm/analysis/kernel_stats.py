@@ -87,7 +87,8 @@ class KernelStats:
     """The statistics of one kernel: see `tracejit.backends.explanation.KernelFacts`.
 
     ``in_vectors``: its code is vectorised throughout; ``sources`` are the user's lines that its
-    instructions come from.
+    instructions come from. What is counted of a loop in registers is one iteration; ``repeated`` is
+    how many there are, with those of the loops inside it, if that is known.
     """
 
     ops: tuple[str, ...] = ()
@@ -101,6 +102,7 @@ class KernelStats:
     changes: tuple[Change, ...] = ()
     gain: tuple[float, float] | None = None
     sources: tuple[Source, ...] = ()
+    repeated: int | None = 1
 
     @property
     def source(self) -> Source | None:

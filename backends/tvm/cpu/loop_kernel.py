@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tvm.ir import Call as Called
@@ -205,7 +206,11 @@ class _Whole:
         whole = seq(*locals_, *before, body, *after)
         if contents(whole).stack_bytes > STACK_LIMIT:
             raise _LargeError
-        stats = together([k.stats for k in self._kernels.values()], WHOLE_LOOP)
+        told = [kernel.stats for kernel in self._kernels.values()]
+        inside = [each.repeated for each in told if each.repeated is not None]
+        is_known = self._loop.steps is not None and len(inside) == len(told)
+        repeated = (self._loop.steps or 0) * max(inside) if is_known else None
+        stats = replace(together(told, WHOLE_LOOP), repeated=repeated)
         return KernelStep(
             name,
             whole,

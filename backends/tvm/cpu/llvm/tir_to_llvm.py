@@ -58,7 +58,7 @@ DECLARED = "\n".join(
     [
         f"declare i32 @{LAUNCH}(ptr, ptr, i32)",
         "declare i32 @tracejit_poll(ptr)",
-        "declare i32 @tracejit_count(ptr, i32)",
+        "declare i32 @tracejit_count(ptr, i32, i32)",
     ]
 )
 """Declarations of the runtime function that starts TVM's threads, and of those by which signals end

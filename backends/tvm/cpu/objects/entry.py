@@ -286,7 +286,7 @@ class Entry(_Failing):
         self._lines.append(f"  store i32 {fewer}, ptr {left}")
         self.branch(self._made(f"icmp eq i32 {fewer}, 0"), asking, on)
         self.start(asking)
-        count = self._made(f"call i32 @tracejit_count(ptr {state}, i32 {MOST_ITERATIONS})")
+        count = self._made(f"call i32 @tracejit_count(ptr {state}, i32 1, i32 {MOST_ITERATIONS})")
         self._lines.append(f"  store i32 {count}, ptr {left}")
         self._unless(self._made(f"icmp ne i32 {count}, 0"))
         self.jump(on)

@@ -72,8 +72,6 @@ MOST_ITERATIONS, _MOST_IN_REGISTERS = 1 << 10, 1 << 15
 """The most iterations of a loop between two looks at the clock, and of one in registers."""
 _SORTS = frozenset({"sort", "top-k"})
 _LINEAR_ALGEBRA = ("linalg.", "cholesky", "triangular-solve")
-_FIRST = 64
-"""The iterations of a loop in registers before the first look, which last microseconds."""
 
 # The instruction that reads a clock, and ticks in about a tenth of a second: between 2 and 4 GHz,
 # and between 24 MHz and 1 GHz.
@@ -88,7 +86,7 @@ def interruptible(program: Program, target: Processor) -> Program:
     work = {kernel.name: _work(kernel) + _routine_work(kernel) for kernel in program.kernels}
     calls = [node.kernel for node in walk(program.calls) if isinstance(node, Call)]
     loops = any(isinstance(node, Loop) and _is_long(node, work) for node in walk(program.calls))
-    whole = [kernel for kernel in program.kernels if kernel.stats.schedule == WHOLE_LOOP]
+    whole = [kernel for kernel in program.kernels if _may_go_on(kernel)]
     is_long = sum(work[name] for name in calls) >= LONG
     if target.architecture not in _CLOCKS or not (loops or whole or is_long):
         return program
@@ -119,6 +117,14 @@ def interruptible(program: Program, target: Processor) -> Program:
         polled=frozenset(polled | looked_after),
         runs_apart=sum(work[name] for name in calls) >= APART,
     )
+
+
+def _may_go_on(kernel: Kernel) -> bool:
+    """Whether a kernel is a loop in registers that is long, or of unknown length."""
+    if kernel.stats.schedule != WHOLE_LOOP:
+        return False
+    repeated = kernel.stats.repeated
+    return repeated is None or repeated * _work(kernel) >= LONG // 10
 
 
 def _work(kernel: Kernel) -> int:
@@ -158,7 +164,8 @@ def _passing(node: Node, polled: set[str], state: Argument) -> Node:
 
 def _iterations(kernel: Kernel) -> int:
     """The iterations of a loop in registers that are a millisecond's work at most."""
-    return max(min(SPAN // max(_work(kernel), 1), _MOST_IN_REGISTERS), _FIRST)
+    work = _work(kernel) + _routine_work(kernel)
+    return max(min(SPAN // max(work, 1), _MOST_IN_REGISTERS), 64)
 
 
 def _counting(body: Stmt, state: Buffer, most: int) -> Stmt:
@@ -167,31 +174,44 @@ def _counting(body: Stmt, state: Buffer, most: int) -> Stmt:
         return seq(*[_counting(each, state, most) for each in body.seq])
     if not isinstance(body, While):
         return body
-    left, row = buffer("left", [1], "int32"), buffer("row", [1], "int32")
-    counted = tirx.call_extern("int32", "tracejit_count", state.data, i32(most))
-    ended = [(While, lambda inner: _counting_down(inner, left, counted))]
-    *first, step = [structural_map(each, ended) for each in body.body.seq]
-    assert isinstance(step, IfThenElse), "a loop in registers ends with its step"
-    # One exit, behind the condition: LLVM then finds what the loop may keep in registers.
-    goes_on = tirx.all(step.condition, left[0] > i32(0))
-    once = seq(*first, IfThenElse(goes_on, step.then_case, Evaluate(tirx.break_loop())))
-    rows = seq(
-        store(left, i32(0), row[0] + i32(1)),
-        While(const(True, "bool"), seq(store(left, i32(0), left[0] - i32(1)), once)),
-        store(row, i32(0), counted),
-    )
-    start = [AllocBuffer(left), AllocBuffer(row), store(row, i32(0), const(_FIRST, "int32"))]
-    return seq(*start, While(tirx.all(body.condition, row[0] != i32(0)), rows))
+    left = buffer("left", [1], "int32")
+    least = i32(most // 8)
+    counted = tirx.call_extern("int32", "tracejit_count", state.data, least, i32(most))
+    given = seq(AllocBuffer(left), store(left, i32(0), least))
+    return seq(given, _in_counted_rows(body, left, counted))
 
 
-def _counting_down(inner: Any, left: Buffer, counted: Expr) -> Stmt:
-    """A loop inside another's iteration, which has a share in the iterations that are ``left``.
+def _in_counted_rows(given: Any, left: Buffer, counted: Expr) -> Stmt:
+    """The loop in rows of as many iterations as are ``left``, and the loops inside it, which share
+    them.
 
-    It ends without any; the outer one then asks, and ends as well.
+    Without any left, the number for the next row is asked for: 0 ends the loop, and then the one
+    around it.
+
+        while condition:              goes_on = condition
+            first                     while goes_on:
+            if holds: step                do: left -= 1; first; if holds and left > 0: step
+                                          goes_on = left <= 0 and (left = count()) > 0
     """
-    looking = IfThenElse(left[0] <= i32(0), store(left, i32(0), counted), None)
-    fewer = store(left, i32(0), left[0] - i32(1))
-    return While(tirx.all(inner.condition, left[0] > i32(0)), seq(inner.body, fewer, looking))
+    inside = [(While, lambda inner: _in_counted_rows(inner, left, counted))]
+    body = structural_map(given.body, inside)
+    *first, last = body.seq if isinstance(body, SeqStmt) else [body]
+    is_step = isinstance(last, IfThenElse) and last.else_case is None
+    # A loop in registers ends with its step, and its condition is that of the last one.
+    holds, step = (last.condition, last.then_case) if is_step else (given.condition, body)
+    if not is_step:
+        first = []
+    # One exit, behind the condition: LLVM then finds what the loop may keep in registers.
+    goes_on = tirx.all(holds, left[0] > i32(0))
+    once = seq(*first, IfThenElse(goes_on, step, Evaluate(tirx.break_loop())))
+    row = While(const(True, "bool"), seq(store(left, i32(0), left[0] - i32(1)), once))
+    again = buffer("again", [1], "int32")
+    # With iterations left, it is the condition that has ended the loop. To ask it again here would
+    # keep its value through every iteration, which costs a short one a quarter of its time.
+    asked = seq(store(left, i32(0), counted), store(again, i32(0), left[0]))
+    rows = seq(row, store(again, i32(0), i32(0)), IfThenElse(left[0] <= i32(0), asked, None))
+    start = [AllocBuffer(again), store(again, i32(0), i32(1))]
+    return IfThenElse(given.condition, seq(*start, While(again[0] > i32(0), rows)), None)
 
 
 def _guarded(body: Stmt, state: Buffer, work: float) -> Stmt:
@@ -278,7 +298,8 @@ def _most(extent: Expr) -> int | None:
 
 def polling(target: Processor) -> str:
     """``int32 tracejit_poll(ptr state)``: other than 0 if a signal has ended the call; and
-    ``int32 tracejit_count(ptr state, i32 most)``: how many iterations may follow, 0 if it has.
+    ``int32 tracejit_count(ptr state, i32 least, i32 most)``: how many iterations may follow, 0 if
+    it has.
 
     A clock that went back, as a virtual machine's may, delays a look by one period at most.
     """
@@ -348,7 +369,7 @@ on:
 ended:
   ret i32 1
 }}
-define i32 @tracejit_count(ptr %state, i32 %most) {{
+define i32 @tracejit_count(ptr %state, i32 %least, i32 %most) {{
 entry:
   %ended = call i32 @tracejit_poll(ptr %state)
   %is_ended = icmp ne i32 %ended, 0
@@ -370,8 +391,9 @@ on:
   %bound = zext i32 %most to i64
   %is_most = icmp ugt i64 %wanted, %bound
   %bounded = select i1 %is_most, i64 %bound, i64 %wanted
-  %is_least = icmp eq i64 %bounded, 0
-  %made = select i1 %is_least, i64 1, i64 %bounded
+  %lower = zext i32 %least to i64
+  %is_least = icmp ult i64 %bounded, %lower
+  %made = select i1 %is_least, i64 %lower, i64 %bounded
   store i64 %made, ptr %length_at
   %count = trunc i64 %made to i32
   ret i32 %count
