@@ -185,7 +185,7 @@ def _in_counted_rows(given: Any, left: Buffer, counted: Expr) -> Stmt:
     """The loop in rows of as many iterations as are ``left``, and the loops inside it, which share
     them.
 
-    Without any left, the number for the next row is asked for: 0 ends the loop, and then the one
+    When none is left, ``counted`` says how many the next row has. 0 ends the loop, and then the one
     around it.
 
         while condition:              goes_on = condition
