@@ -21,7 +21,7 @@ from tracejit.backends.numpy.interpreter import Value, evaluate
 from tracejit.backends.numpy.streams import current_stream
 from tracejit.errors import DeadlockError
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.groups import mode_of, participants, require_devices
+from tracejit.ops.groups import GroupsOfDevices
 from tracejit.queues import current_feeds, feeds
 
 
@@ -68,7 +68,7 @@ class Device:
 
     def group(self, instruction: Instruction) -> tuple[int, ...] | None:
         """The devices that take part in a collective op with this one, in order; None: in none."""
-        return self.world.groups(instruction).get(self.number)
+        return self.world.groups.of(instruction).get(self.number)
 
     def meet(self, instruction: Instruction, members: tuple[int, ...], value: Value) -> Meeting:
         """Brings ``value`` to the group's next meeting at this instruction, or at its channel."""
@@ -131,25 +131,7 @@ class World:
         self.messages: dict[int | None, list[Message]] = defaultdict(list)
         self.abandoned = False
         self.devices = [Device(self, n) for n in range(replica_count * num_partitions)]
-        self._groups: dict[Instruction, dict[int, tuple[int, ...]]] = {}
-
-    def groups(self, instruction: Instruction) -> dict[int, tuple[int, ...]]:
-        """The group of each device that takes part in a collective op.
-
-        Raises `AttributeValueError` where the op names devices that are not there.
-        """
-        found = self._groups.get(instruction)
-        if found is None:
-            require_devices(instruction, self.replica_count, self.num_partitions)
-            sets = participants(
-                mode_of(instruction),
-                instruction.attributes["replica_groups"],
-                self.replica_count,
-                self.num_partitions,
-            )
-            found = {member: members for members in sets for member in members}
-            self._groups[instruction] = found
-        return found
+        self.groups = GroupsOfDevices(replica_count, num_partitions)
 
     def pass_on(self, after: Device) -> None:
         """Lets the next device go on that can; raises `DeadlockError` if all that are left wait."""

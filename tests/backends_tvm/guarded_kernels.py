@@ -17,7 +17,7 @@ from tests.backends_tvm.kernel_harness import MACHINE, Compiled, Operand, Pair, 
 from tests.backends_tvm.test_kernels_convolution import CASES, FIRST, LAST
 from tests.backends_tvm.test_kernels_convolution import LARGE as LARGE_CONVOLUTIONS
 from tests.backends_tvm.test_kernels_gemm import COLUMNS, LARGE, ROWS, SHAPES
-from tracejit.backends.tvm.codegen.work import KernelBody
+from tracejit.backends.tvm.codegen.kernel_body import KernelBody
 from tracejit.backends.tvm.cpu.kernels.conv.convolution import convolution
 from tracejit.backends.tvm.cpu.kernels.gemm.bounded_product import bounded
 from tracejit.backends.tvm.cpu.kernels.gemm.contraction import Contraction

@@ -23,7 +23,7 @@ import tvm
 from tvm.ir import GlobalVar, PrimType
 
 from tracejit.backends.target import Target
-from tracejit.backends.tvm.codegen.work import KernelBody
+from tracejit.backends.tvm.codegen.kernel_body import KernelBody
 from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.cpu.mathematics import link
 from tracejit.backends.tvm.cpu.objects.linker import find_linker

@@ -18,13 +18,13 @@ from tracejit.shapes import ElementType, Shape
 with importing_tvm():
     from tests.backends_tvm.kernel_harness import HOST
     from tests.lowered import lower
-    from tracejit.backends.tvm.analysis.kernel_stats import is_soon_built
     from tracejit.backends.tvm.cpu.kernels.sharing import share
     from tracejit.backends.tvm.cpu.llvm.kinds import FLOAT32
     from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
     from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import translate_kernels
     from tracejit.backends.tvm.cpu.machine import Machine
     from tracejit.backends.tvm.cpu.objects.entry import program_texts
+    from tracejit.backends.tvm.cpu.objects.llvm_passes import needs_few_passes
     from tracejit.backends.tvm.ir.tir import (
         PARALLEL,
         UNROLLED,
@@ -183,7 +183,7 @@ def softmax(x: Any) -> Any:
 def test_rows_and_windows_are_written(function: Any, shape: tuple[int, ...]) -> None:
     entry = tj.jit(function).lower(np.ones(shape, np.float32)).module.entry
     kernels = lower(entry, Machine(64, 2)).kernels
-    quick = [kernel.name for kernel in kernels if is_soon_built(kernel.stats)]
+    quick = [kernel.name for kernel in kernels if needs_few_passes(kernel.stats)]
     assert translate_kernels(kernels, quick).kernels == {kernel.name for kernel in kernels}
 
 

@@ -197,3 +197,25 @@ def participants(
         )
         for group in groups
     )
+
+
+class GroupsOfDevices:
+    """The groups of a program's collective ops, each worked out once."""
+
+    def __init__(self, replica_count: int, num_partitions: int) -> None:
+        self._counts = replica_count, num_partitions
+        self._known: dict[Instruction, dict[int, tuple[int, ...]]] = {}
+
+    def of(self, instruction: Instruction) -> dict[int, tuple[int, ...]]:
+        """The group of each device that takes part in an op.
+
+        Raises `AttributeValueError` where the op names devices that are not there.
+        """
+        found = self._known.get(instruction)
+        if found is None:
+            require_devices(instruction, *self._counts)
+            groups = instruction.attributes["replica_groups"]
+            sets = participants(mode_of(instruction), groups, *self._counts)
+            found = {member: members for members in sets for member in members}
+            self._known[instruction] = found
+        return found

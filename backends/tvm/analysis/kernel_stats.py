@@ -47,11 +47,7 @@ _COMPLEX = {
 _WIDE = frozenset({ElementType.F64, ElementType.C128})
 
 
-# A kernel of less work runs for a few microseconds: LLVM's slowest passes save nothing there, and
-# take up to nine tenths of the compile time.
-_HOT = 1 << 19
-# Nor do they save anything where emission vectorises and values have one part: there they take a
-# quarter of the compile time.
+# Ops whose kernels are vectorised when they are written, if values have one part.
 _IN_VECTORS = {
     BOUNDED_DOT,
     CHOLESKY,
@@ -67,19 +63,8 @@ _IN_VECTORS = {
 _IN_LANES = frozenset(
     t for t in ElementType if not (t.is_complex or t.is_small_float or t.bits < 8)
 )
-# They save a tenth to a half where unrolled scalar code is only vectorised by them: in kernels
-# that compute all of one of these, unless windows are vectorised; and up to a third in
-# convolutions with few products per number, where copying dominates.
-_FEW_PRODUCTS = 128
-_ALWAYS_HOT = (
-    {"reduce-window"},
-    {"select-and-scatter"},
-    {"sort"},
-)
 # Vectors along kept axes.
 COLUMNS = "column reduction"
-# These kernels are vectorised already, in a good order.
-_WRITTEN_OUT = {"vector sort", "selection"}
 
 
 @dataclass(frozen=True)
@@ -125,23 +110,6 @@ def together(counted: Sequence[KernelStats], schedule: str) -> KernelStats:
         any(each.wide for each in counted),
         sources=tuple(dict.fromkeys(line for each in counted for line in each.sources)),
     )
-
-
-def is_soon_built(told: KernelStats) -> bool:
-    """Whether a kernel gains nothing by LLVM's slowest passes.
-
-    It does little work, or is vectorised. Nothing is known of hand-written kernels.
-    """
-    if told.schedule in _WRITTEN_OUT:
-        return True
-    if told.schedule == COLUMNS and told.in_vectors:
-        return True
-    if told is NOTHING or any(ops.issubset(told.ops) for ops in _ALWAYS_HOT):
-        return False
-    moved = (told.bytes_read + told.bytes_written) // 4
-    if "convolution" in told.ops:
-        return told.in_vectors and told.flops >= _FEW_PRODUCTS * moved
-    return told.in_vectors or told.flops + 16 * told.transcendentals + moved < _HOT
 
 
 def _name(instruction: Instruction) -> str:

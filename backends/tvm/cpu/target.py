@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from tracejit.backends.object_store import ObjectStore
+from tracejit.backends.tvm.analysis.kernel_stats import KernelStats
 from tracejit.backends.tvm.analysis.mapped_loops import MappedLoop
 from tracejit.backends.tvm.buffers.assignment import BufferAssignment
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
@@ -22,6 +23,7 @@ from tracejit.backends.tvm.cpu.mathematics import complex as complex_mathematics
 from tracejit.backends.tvm.cpu.mathematics.operations import formulas
 from tracejit.backends.tvm.cpu.objects.build import build
 from tracejit.backends.tvm.cpu.objects.in_process import entry_of
+from tracejit.backends.tvm.cpu.objects.llvm_passes import needs_few_passes
 from tracejit.backends.tvm.cpu.processor import Processor
 from tracejit.backends.tvm.cpu.root_rules import rooted
 from tracejit.backends.tvm.cpu.schedule.pointwise import pointwise
@@ -34,6 +36,7 @@ from tracejit.backends.tvm.target.host_calls import HostLibraries
 from tracejit.backends.tvm.target.mathematics import Mathematics
 from tracejit.backends.tvm.target.memory_spaces import HostMemory
 from tracejit.backends.tvm.target.target import Target
+from tracejit.backends.tvm.tune.knobs import Knobs, either
 from tracejit.graph import Instruction, Op
 
 __all__ = ["CpuSchedules", "complex_mathematics", "cpu_target"]  # the second for its formulas
@@ -71,6 +74,9 @@ class CpuSchedules:
 
     def anchored(self, op: Op) -> RootRule | None:
         return rooted.get(op)
+
+    def is_thorough(self, stats: KernelStats, knobs: Knobs) -> bool:
+        return needs_few_passes(stats) and knobs.of("passes of LLVM", either(False, "all", "few"))
 
     def whole_loop(
         self, loop: WhileStep, name: str, places: BufferAssignment

@@ -11,7 +11,7 @@ from typing import Any
 from tracejit.affine import Affine
 from tracejit.attributes import WindowDimension
 from tracejit.backends.tvm.analysis.cost_model import cost_of
-from tracejit.backends.tvm.analysis.kernel_stats import copy_stats, is_soon_built, kernel_stats
+from tracejit.backends.tvm.analysis.kernel_stats import copy_stats, kernel_stats
 from tracejit.backends.tvm.buffers.assignment import BufferAssignment
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import RootRule
@@ -26,7 +26,7 @@ from tracejit.backends.tvm.lower.structural_hash import form_of
 from tracejit.backends.tvm.program.control_flow import leaf_shapes
 from tracejit.backends.tvm.program.thunks import KernelStep, Owner, Scratch
 from tracejit.backends.tvm.target.target import Target
-from tracejit.backends.tvm.tune.knobs import MODEL, Knobs, either
+from tracejit.backends.tvm.tune.knobs import MODEL, Knobs
 from tracejit.backends.tvm.tune.policy import MODELLED, TuningPolicy
 from tracejit.errors import CompilationError
 from tracejit.graph import Instruction
@@ -175,9 +175,7 @@ class KernelSteps:
         in_place = {r for r in results if self._places.is_update(r)}
         schedule = frame.schedule or (fused.anchor or results[-1]).op.opcode
         facts = kernel_stats(ordered, results, schedule, in_place)
-        is_thorough = is_soon_built(facts) and choices.of(
-            "passes of LLVM", either(False, "all", "few")
-        )
+        is_thorough = self._schedules.is_thorough(facts, choices)
         how = facts, is_thorough, frame.library
         return KernelStep(name, body, parameters, len(inputs), *how)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from tracejit.backends.tvm.analysis.kernel_stats import KernelStats
 from tracejit.backends.tvm.analysis.mapped_loops import MappedLoop
 from tracejit.backends.tvm.buffers.assignment import BufferAssignment
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
@@ -14,6 +15,7 @@ from tracejit.backends.tvm.fusion.row_fusion import RowKernel
 from tracejit.backends.tvm.ir.tir import Stmt
 from tracejit.backends.tvm.program.control_flow import WhileStep
 from tracejit.backends.tvm.program.thunks import Fragment, Step
+from tracejit.backends.tvm.tune.knobs import Knobs
 from tracejit.graph import Instruction, Op
 
 
@@ -33,6 +35,10 @@ class Schedules(Protocol):
 
     def anchored(self, op: Op) -> RootRule | None:
         """What writes the kernels whose anchor is of an op; None for what has no schedule."""
+
+    def is_thorough(self, stats: KernelStats, knobs: Knobs) -> bool:
+        """Whether the build optimises a kernel more than its statistics ask for."""
+        return False
 
     def whole_loop(
         self, loop: WhileStep, name: str, places: BufferAssignment

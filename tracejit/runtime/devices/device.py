@@ -14,7 +14,7 @@ import numpy as np
 
 from tracejit.errors import DeadlockError
 from tracejit.graph import Instruction
-from tracejit.ops.groups import mode_of, participants, require_devices
+from tracejit.ops.groups import GroupsOfDevices
 from tracejit.runtime.devices import timeline
 from tracejit.runtime.devices.communicator import Communicator, Tag, Transfer
 from tracejit.sources import Source
@@ -167,7 +167,7 @@ class Device:
         self.number = communicator.number
         self.replica, self.partition = divmod(self.number, num_partitions)
         self.sources = sources
-        self._groups: dict[Instruction, dict[int, tuple[int, ...]]] = {}
+        self._groups = GroupsOfDevices(replica_count, num_partitions)
         self._begun: dict[int, Operation] = {}
         self._runs: dict[str, int] = {}
         self._count = 0
@@ -180,18 +180,7 @@ class Device:
 
         Raises `AttributeValueError` where the op names devices that are not there.
         """
-        found = self._groups.get(instruction)
-        if found is None:
-            require_devices(instruction, self.replica_count, self.num_partitions)
-            sets = participants(
-                mode_of(instruction),
-                instruction.attributes["replica_groups"],
-                self.replica_count,
-                self.num_partitions,
-            )
-            found = {member: members for members in sets for member in members}
-            self._groups[instruction] = found
-        return found.get(self.number)
+        return self._groups.of(instruction).get(self.number)
 
     def begin(self, operation: Operation) -> int:
         """Starts an op, and returns its number for `end`."""

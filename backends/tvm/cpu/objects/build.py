@@ -18,7 +18,6 @@ from tracejit.backends.abi import EVALUATE, OUTSIDE, SORT_VALUES
 from tracejit.backends.artifact import Artifact, InProcess, pack
 from tracejit.backends.object_store import ObjectStore
 from tracejit.backends.scratch import roomy_folders
-from tracejit.backends.tvm.analysis.kernel_stats import is_soon_built
 from tracejit.backends.tvm.cpu.llvm.modules import kernel_texts
 from tracejit.backends.tvm.cpu.llvm.procedures import group_of
 from tracejit.backends.tvm.cpu.llvm.shared_procedures import (
@@ -36,6 +35,7 @@ from tracejit.backends.tvm.cpu.objects.in_process import (
 )
 from tracejit.backends.tvm.cpu.objects.interrupts import interruptible, polling
 from tracejit.backends.tvm.cpu.objects.linker import can_link, linked
+from tracejit.backends.tvm.cpu.objects.llvm_passes import needs_few_passes
 from tracejit.backends.tvm.cpu.objects.partition import chunks, cost_to_compile
 from tracejit.backends.tvm.cpu.objects.report import explanation
 from tracejit.backends.tvm.cpu.objects.tir_pipeline import (
@@ -291,7 +291,7 @@ def _is_quick(kernel: Kernel, inside: Contents, thorough: bool = False) -> bool:
     """Whether a kernel is built without LLVM's slowest passes, or must be, even if ``thorough``."""
     wanted = thorough or kernel.is_thorough
     must = inside.guards_narrow_stores or inside.indexes_by_stored
-    return must or (is_soon_built(kernel.stats) and not wanted)
+    return must or (needs_few_passes(kernel.stats) and not wanted)
 
 
 def _is_written(kernel: Kernel, inside: Contents, target: Processor) -> bool:

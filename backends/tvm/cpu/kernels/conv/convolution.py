@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tracejit.backends.tvm.codegen.work import KernelBody, nothing, one_after_another
+from tracejit.backends.tvm.codegen.kernel_body import KernelBody, nothing, one_after_another
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Value
 from tracejit.backends.tvm.cpu.kernels.conv.correlation import Axis, Correlation
 from tracejit.backends.tvm.cpu.kernels.conv.direct import DirectConvolution

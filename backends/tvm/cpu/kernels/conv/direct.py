@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tracejit.backends.tvm.codegen.work import KernelBody
+from tracejit.backends.tvm.codegen.kernel_body import KernelBody
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Parts
 from tracejit.backends.tvm.cpu.kernels.conv.blocks import SumRange, TilePosition, Unit
 from tracejit.backends.tvm.cpu.kernels.conv.correlation import Correlation

@@ -6,7 +6,7 @@ import enum
 import math
 from collections.abc import Callable, Iterator
 
-from tracejit.backends.tvm.codegen.work import KernelBody, nothing
+from tracejit.backends.tvm.codegen.kernel_body import KernelBody, nothing
 from tracejit.backends.tvm.cpu.kernels.gemm.contraction import Contraction, Load, Store
 from tracejit.backends.tvm.cpu.kernels.gemm.matvec import Axpy, Dot
 from tracejit.backends.tvm.cpu.kernels.gemm.tiled import Tiled

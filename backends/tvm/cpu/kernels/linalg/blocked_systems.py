@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from tracejit.backends.tvm.codegen.work import KernelBody
+from tracejit.backends.tvm.codegen.kernel_body import KernelBody
 from tracejit.backends.tvm.cpu.kernels.linalg.blocked_cholesky import BLOCK, Blocks, Element
 from tracejit.backends.tvm.cpu.kernels.linalg.elimination import General
 from tracejit.backends.tvm.cpu.kernels.linalg.triangular import Factors, Systems

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tracejit.backends.tvm.codegen.work import KernelBody
+from tracejit.backends.tvm.codegen.kernel_body import KernelBody
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Arithmetic, Parts, Value
 from tracejit.backends.tvm.cpu.kernels.linalg.determinants import Product
 from tracejit.backends.tvm.cpu.kernels.linalg.triangular import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tracejit.backends.tvm.codegen.work import KernelBody
+from tracejit.backends.tvm.codegen.kernel_body import KernelBody
 from tracejit.backends.tvm.cpu.kernels.linalg.batched_rotations import LaneMatrices, group
 from tracejit.backends.tvm.cpu.kernels.linalg.triangular import Load, workers_for
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tvm import DataType
 
-from tracejit.backends.tvm.codegen.work import KernelBody
+from tracejit.backends.tvm.codegen.kernel_body import KernelBody
 from tracejit.backends.tvm.cpu.kernels.linalg.householder_panel import Panel
 from tracejit.backends.tvm.cpu.kernels.linalg.power_of_two_scaling import Powers
 from tracejit.backends.tvm.cpu.kernels.linalg.triangular import Load, Store

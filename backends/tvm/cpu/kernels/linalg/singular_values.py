@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tracejit.backends.tvm.codegen.work import KernelBody
+from tracejit.backends.tvm.codegen.kernel_body import KernelBody
 from tracejit.backends.tvm.cpu.kernels.linalg.batched_rotations import LARGEST, group
 from tracejit.backends.tvm.cpu.kernels.linalg.bidiagonal import Bidiagonal
 from tracejit.backends.tvm.cpu.kernels.linalg.one_sided_jacobi import singular_values_in_lanes

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from tracejit.backends.tvm.codegen.work import KernelBody
+from tracejit.backends.tvm.codegen.kernel_body import KernelBody
 from tracejit.backends.tvm.cpu.kernels.linalg.bidiagonal import Bidiagonal
 from tracejit.backends.tvm.cpu.kernels.linalg.implicit_sweeps import (
     LEAST,

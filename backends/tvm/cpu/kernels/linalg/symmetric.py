@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tracejit.backends.tvm.codegen.work import KernelBody
+from tracejit.backends.tvm.codegen.kernel_body import KernelBody
 from tracejit.backends.tvm.cpu.kernels.linalg.batched_rotations import LARGEST, group
 from tracejit.backends.tvm.cpu.kernels.linalg.eigenvectors import eigenvectors
 from tracejit.backends.tvm.cpu.kernels.linalg.jacobi import eigenvalues_in_lanes
