@@ -161,3 +161,26 @@ def test_functions_of_lax_still_refuse() -> None:
 
     with pytest.raises(UnsupportedError, match="is written to inside body_fun"):
         tj.jit(function, autograph=True)(2.0)
+
+
+def test_a_write_reaches_a_view_with_names_of_its_own() -> None:
+    def function(x: float, n: float) -> Any:
+        a, b, c = n, 0.25, 0
+        u, v = np.zeros(4), np.arange(4.0)
+        w = v[:3]
+        if 0 < a < 1.5:
+            if not b > a:
+                return u, v
+        else:
+            if c > 1:
+                w = v[::-1][1:]
+            if b > a:
+                w.ravel()[0] = n
+                u, v = v, u
+        if a > 0 and n < 1:
+            u, v = v, u
+        v.ravel()[0] = -2.0
+        return u, v
+
+    with pytest.raises(ConcretizationError, match=r"another name of it, u,.*u = u\.copy"):
+        tj.jit(function, autograph=True)(1.0, 0.7)

@@ -15,6 +15,7 @@ from tracejit.numpy.building import (
     fill,
     is_nan,
     is_negative,
+    rounded_once,
     where,
     with_sign,
 )
@@ -169,14 +170,15 @@ def power_by(x: Instruction, exponent: Any) -> Instruction:
     """``x ** exponent``, by products and roots for small exponents."""
     if exponent == 0.5 and x.array_shape.element_type.is_inexact:
         return elementwise_unary.sqrt(x)
-    if exponent in (-1, -2):
-        return elementwise.div(fill(x, 1), power_by(x, -exponent))
-    if exponent in (0, 1, 2, 3, 4):
+    if exponent in (-2, -1, 0, 1, 2, 3, 4):
         return _product_of(x, int(np.real(exponent)))
     return elementwise.pow(x, fill(x, exponent))
 
 
+@rounded_once
 def _product_of(x: Instruction, times: int) -> Instruction:
+    if times < 0:
+        return elementwise.div(fill(x, 1), _product_of(x, -times))
     if times == 0:
         return fill(x, 1)
     if times == 1:
@@ -190,6 +192,7 @@ power = pow = Ufunc(np.power, _power)
 float_power = Ufunc(np.float_power, _power)
 
 
+@rounded_once
 def _hypot(x: Instruction, y: Instruction) -> Instruction:
     # Scaled by the longer side, so that no square overflows.
     x, y = elementwise_unary.abs(x), elementwise_unary.abs(y)

@@ -6,8 +6,9 @@ other operand's shape and element type.
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,22 @@ def fill(like: Instruction, value: Number) -> Instruction:
     shape = like.array_shape
     scalar = constant(np.asarray(value).astype(shape.dtype), shape.element_type)
     return layout.broadcast_in_dim(scalar, shape.dimensions, ())
+
+
+def rounded_once(rule: Callable[..., Instruction]) -> Callable[..., Instruction]:
+    """A rule of several operations that rounds float16 at its end alone, as NumPy does."""
+
+    @functools.wraps(rule)
+    def run(*operands: Any) -> Instruction:
+        if operands[0].array_shape.element_type is not ElementType.F16:
+            return rule(*operands)
+        wide = [
+            convert_element_type(x, ElementType.F32) if isinstance(x, Instruction) else x
+            for x in operands
+        ]
+        return convert_element_type(rule(*wide), ElementType.F16)
+
+    return run
 
 
 def constant_value(operand: Instruction) -> Number | None:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tracejit.graph import Instruction
-from tracejit.numpy.building import both_parts, fill, scaled, where
+from tracejit.numpy.building import both_parts, fill, rounded_once, scaled, where
 from tracejit.numpy.universal import Ufunc
 from tracejit.ops import comparison, elementwise, elementwise_unary
 
@@ -32,6 +32,7 @@ log2 = Ufunc(np.log2, lambda x: _log_to(2, x))
 log10 = Ufunc(np.log10, lambda x: _log_to(10, x))
 
 
+@rounded_once
 def _log_add_exp(x: Instruction, y: Instruction) -> Instruction:
     # log(e^x + e^y) = larger + log1p(e^(smaller - larger)), chosen by a comparison and not by max
     # and abs, so that the derivatives of any order are right where both are equal.
@@ -52,6 +53,7 @@ def _inf(like: Instruction) -> Instruction:
     return fill(like, math.inf)
 
 
+@rounded_once
 def _log_add_exp2(x: Instruction, y: Instruction) -> Instruction:
     factor = math.log(2)
     return scaled(_log_add_exp(scaled(x, factor), scaled(y, factor)), 1 / factor)

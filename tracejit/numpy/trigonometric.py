@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.graph import Instruction
-from tracejit.numpy.building import fill, scaled, where
+from tracejit.numpy.building import fill, rounded_once, scaled, where
 from tracejit.numpy.universal import Ufunc
 from tracejit.ops import comparison, elementwise, elementwise_unary
 from tracejit.shapes import ElementType
@@ -29,10 +29,22 @@ tanh = Ufunc(np.tanh, elementwise_unary.tanh)
 arcsinh = asinh = Ufunc(np.arcsinh, elementwise_unary.asinh)
 arccosh = acosh = Ufunc(np.arccosh, elementwise_unary.acosh)
 arctanh = atanh = Ufunc(np.arctanh, elementwise_unary.atanh)
-degrees = Ufunc(np.degrees, lambda x: scaled(x, 180 / np.pi))
-radians = Ufunc(np.radians, lambda x: scaled(x, np.pi / 180))
-rad2deg = Ufunc(np.rad2deg, lambda x: scaled(x, 180 / np.pi))
-deg2rad = Ufunc(np.deg2rad, lambda x: scaled(x, np.pi / 180))
+
+
+@rounded_once
+def _degrees(x: Instruction) -> Instruction:
+    return scaled(x, 180 / np.pi)
+
+
+@rounded_once
+def _radians(x: Instruction) -> Instruction:
+    return scaled(x, np.pi / 180)
+
+
+degrees = Ufunc(np.degrees, _degrees)
+radians = Ufunc(np.radians, _radians)
+rad2deg = Ufunc(np.rad2deg, _degrees)
+deg2rad = Ufunc(np.deg2rad, _radians)
 
 
 _SINC = [(-1) ** n / math.factorial(2 * n + 1) for n in range(6, -1, -1)]

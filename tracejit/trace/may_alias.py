@@ -180,12 +180,12 @@ def shares_of(array: Tracer) -> Shares:
 
 
 def foreign(shares: Shares, running: object) -> Tracer | None:
-    """An array of a trace further out that a write in ``running`` would have to reach."""
+    """An array, no view, of a trace further out that a write in ``running`` would have to reach."""
     for one in shares.entries:
         if one.is_foreign and one.other.owner is not running and one.other.owner.alive:
             array = one.other.array()
             if array is not None:
-                return array
+                return array.root
     return None
 
 

@@ -74,11 +74,14 @@ from tracejit.tree import flatten, register_node, unflatten
 
 
 class ForeignWriteError(UnsupportedError):
-    """``array``, of an enclosing trace, was written to."""
+    """``array``, of an enclosing trace, was written to.
 
-    def __init__(self, message: str, array: Tracer) -> None:
+    ``is_lent``: it is lent to the trace that writes, but a view of it that shares more is not.
+    """
+
+    def __init__(self, message: str, array: Tracer, is_lent: bool = False) -> None:
         super().__init__(message)
-        self.array = array
+        self.array, self.is_lent = array, is_lent
 
 
 class State(NamedTuple):
@@ -221,6 +224,7 @@ class Tracer(Operators, Indexing, Methods):
                 f"an array that may be one of {found.owner.name} is written to inside "
                 f"{root.owner.name}; return the new value instead",
                 found,
+                is_lent=found.owner is running,
             )
         refreshed(root, shares)
 

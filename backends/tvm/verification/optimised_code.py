@@ -1,4 +1,4 @@
-"""Verifies what LLVM's passes made of a module: no index may be half of a forwarded store.
+"""Verifies the code that LLVM's passes leave: no index may be half of a forwarded store.
 
     refuse_forwarded_indices(text_of_llvm)      # raises `CompilationError`
 
@@ -7,8 +7,8 @@
     %wide = sext i32 %index to i64              # scales it
     %address = getelementptr double, ptr %x, i64 %wide
 
-TIR shows no vector that LLVM makes of two stores. Kernels that may have them are compiled without
-the pass that makes them (see `cpu.objects.stored_indices`), and this is the proof.
+TIR does not show that LLVM joins two stores. Kernels in which it may are compiled without
+the pass that joins them (see `cpu.objects.stored_indices`), and this is the proof.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _forwards(lines: list[str], stored: set[str]) -> bool:
 
 
 def _place(pointer: str, offsets: Mapping[str, tuple[str, int]]) -> tuple[str, int]:
-    """The pointer that this one was made of, and the bytes between them."""
+    """The pointer at the start of a chain of offsets, and the bytes between them."""
     bytes_from = 0
     while pointer in offsets:
         pointer, offset = offsets[pointer]

@@ -120,7 +120,7 @@ class _Lent:
         names = [
             name
             for name, value in zip(self.names, self._shown_before(), strict=False)
-            if any(isinstance(leaf, Tracer) and leaf.root is array for leaf in tree.leaves(value))
+            if any(isinstance(leaf, Tracer) and _may_be(leaf, array) for leaf in tree.leaves(value))
         ]
         if names or any(array is one for one in self._arrays):
             shown = [name for name in names if not name.startswith("autograph_")]
@@ -134,6 +134,15 @@ class _Lent:
 
     def _shown_before(self) -> list[Any]:
         return [self._before[n] for n in self._shown]
+
+
+def _may_be(value: Tracer, array: Tracer) -> bool:
+    """Whether a value is an array or a view of it, or after a branch may be one."""
+    root = value.root
+    if root is array or root.shares is None:
+        return root is array
+    others = [entry.other.array() for entry in root.shares.entries]
+    return any(other is not None and other.root is array for other in others)
 
 
 def _arrays_in(values: Sequence[Any], but: Sequence[Tracer]) -> list[Tracer]:
@@ -195,7 +204,8 @@ def with_arrays_lent(
             is_done = True
             return
         except ForeignWriteError as error:
-            if error.array.owner is not current_trace():
+            is_lent = error.is_lent and any(error.array is one for one in arrays)
+            if error.array.owner is not current_trace() and not is_lent:
                 raise
             lent.require_free(error.array)
             found = error.array

@@ -3,8 +3,8 @@
     left[0] = order[i]; out[i] = x[left[0]]      # after order[j] = ...: True
 
 LLVM 22 compiles some of them wrongly for x86: its SLP vectoriser stores two indices at once, its
-selection of instructions takes the 64 bits of the store for the first index that is loaded, and an
-address is made of both. Without that vectoriser the stores stay apart; see `build._is_quick`.
+selection of instructions takes the 64 bits of the store for the first index that is loaded, and
+scales both to one address. Without that vectoriser the stores stay apart; see `build._is_quick`.
 """
 
 from __future__ import annotations
