@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tracejit.attributes import OutputAlias
@@ -10,16 +11,23 @@ from tracejit.hlo.calls import read_aliasing
 from tracejit.hlo.entry_layout import EntryLayout, read_entry_layout
 from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.metadata import SourceTables, read_tables
+from tracejit.hlo.shardy import Mesh, read_meshes
 
 
 @dataclass
 class Header:
-    """What stands before the first computation; ``name`` is empty where there is no header."""
+    """What stands before the first computation; ``name`` is empty where there is no header.
+
+    ``meshes`` are Shardy's. A module that ``is_scheduled`` is what XLA has partitioned already.
+    """
 
     name: str = ""
     devices: dict[str, int] = field(
         default_factory=lambda: {"replica_count": 1, "num_partitions": 1}
     )
+    says_partitions: bool = False
+    is_scheduled: bool = False
+    meshes: Mapping[str, Mesh] = field(default_factory=dict)
     aliases: tuple[OutputAlias, ...] = ()
     layout: EntryLayout | None = None
     layout_offset: int = 0
@@ -43,6 +51,11 @@ def read_header(lexer: Lexer) -> Header:
             given.add(name)
             if name in header.devices:
                 header.devices[name] = _count(lexer, name)
+                header.says_partitions |= name == "num_partitions"
+            elif name == "is_scheduled":
+                header.is_scheduled = lexer.word("true or false") == "true"
+            elif name == "frontend_attributes" and lexer.at("{"):
+                header.meshes = read_meshes(lexer.bracketed())
             elif name == "entry_computation_layout":
                 header.layout_offset = lexer.token.offset
                 header.layout = read_entry_layout(lexer)

@@ -8,8 +8,7 @@ MODULE = {
     "allow_spmd_sharding_propagation_to_parameters": "guides XLA's partitioner",
     "buffer_donor": "says how memory may be reused",
     "entry_computation_root_parameter_aliasing": "says how memory may be reused",
-    "frontend_attributes": "is the framework's own",
-    "is_scheduled": "the order of the text is kept in any case",
+    "frontend_attributes": "is the framework's own, but for Shardy's meshes",
     "origin_recovery_table": "is for debugging",
 }
 """Attributes of a module."""
@@ -23,7 +22,7 @@ INSTRUCTION = {
     "algorithm": "says how the factors of a product may be rounded; they are not",
     "backend_config": "is how one compiler chose to run it; CustomCall keeps it",
     "control-predecessors": "what has side effects runs in the order of the text",
-    "frontend_attributes": "is the framework's own; Call keeps it",
+    "frontend_attributes": "is the framework's own; Call keeps it, and Shardy's are shardings",
     "inferred_dimension": "says which size of a dynamic array follows from the others",
     "origin": "is for debugging",
     "original_value": "is for debugging",

@@ -23,21 +23,24 @@ _ON_ONE_DEVICE = frozenset(
         "LayoutConstraint",
         "MoveToDevice",
         "MoveToHost",
-        "SPMDFullToShardShape",
-        "SPMDShardToFullShape",
         "Sharding",
         "annotate_device_placement",
     }
 )
+_EDGES = frozenset({"SPMDFullToShardShape", "SPMDShardToFullShape"})
 
 
-def as_op(instruction: Instruction) -> Instruction:
-    """What a custom call means, where XLA says it; any other instruction as it is."""
+def as_op(instruction: Instruction, is_partitioned: bool = False) -> Instruction:
+    """What a custom call means, where XLA says it; any other instruction as it is.
+
+    The edges of a region that is partitioned by hand mean nothing unless ``is_partitioned``.
+    """
     if instruction.op is not CUSTOM_CALL:
         return instruction
     target = instruction.attributes["custom_call_target"]
     is_shaped_alike = [o.shape for o in instruction.operands] == [instruction.shape]
-    if target in _ON_ONE_DEVICE and is_shaped_alike:
+    is_edge = target in _EDGES and not is_partitioned
+    if (is_edge or target in _ON_ONE_DEVICE) and is_shaped_alike:
         if target != "Sharding" or "devices=" not in instruction.sharding:
             return instruction.operands[0]
         (operand,), annotated = instruction.operands, instruction.sharding

@@ -16,24 +16,26 @@ from collections.abc import Mapping
 from typing import Any
 
 from tracejit.attributes import Kind
-from tracejit.errors import ArgumentError, ShapeError, TracejitError
+from tracejit.errors import ArgumentError, AttributeValueError, ShapeError, TracejitError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.hlo.attributes import ComputationName
 from tracejit.hlo.elided import THREADED, with_more
 from tracejit.hlo.entry_layout import with_entry_layout
+from tracejit.hlo.header import Header
 from tracejit.hlo.inferred_attributes import LEFT_OUT
 from tracejit.hlo.known_calls import as_op
 from tracejit.hlo.legacy_syntax import starts_apart
 from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.normal_forms import with_normal_form
 from tracejit.hlo.program import Block, ParsedModule, Statement
+from tracejit.hlo.shardy import as_edges
 from tracejit.hlo.syntax import Reader
 from tracejit.ops.base import operand_counts
 from tracejit.ops.constants import CONSTANT, PARAMETER, parameter
 from tracejit.ops.program_size import Extents, TooLargeError
 from tracejit.shapes import AnyShape, ElementType, Shape
 from tracejit.tracebacks import api_boundary
-from tracejit.traversal import unreached
+from tracejit.traversal import in_order, unreached
 
 
 @api_boundary
@@ -54,7 +56,16 @@ def parse(text: str) -> Module:
             entry = with_entry_layout(entry, header.layout)
         except ShapeError as error:
             raise lexer.error(error.message, header.layout_offset) from error
-    return Module(header.name, entry, **header.devices, input_output_alias=header.aliases)
+    devices = header.devices | _partitions_of_meshes(header, entry)
+    return Module(header.name, entry, **devices, input_output_alias=header.aliases)
+
+
+def _partitions_of_meshes(header: Header, entry: Computation) -> dict[str, int]:
+    """How many partitions JAX means where its text does not say so: the devices of a mesh."""
+    reached = in_order([*entry.parameters, entry.root])
+    if header.says_partitions or not any("devices=" in each.sharding for each in reached):
+        return {}
+    return {"num_partitions": max((len(m.devices) for m in header.meshes.values()), default=1)}
 
 
 class _Builder:
@@ -204,15 +215,20 @@ class _Builder:
             raise self.lexer.error(error.message, statement.offset) from error
         self.check_shape(statement, shape)
         given = shape if statement.shape is None else statement.shape
+        header = self.program.header
         made = Instruction(
             op,
             tuple(operands),
             given,
             attributes,
             statement.source,
-            sharding=statement.sharding,
+            sharding="" if header.is_scheduled else statement.sharding,
         )
-        return as_op(made)
+        try:
+            made = as_op(made, header.devices["num_partitions"] > 1)
+            return as_edges(made, statement.frontend, header.meshes)
+        except AttributeValueError as error:
+            raise self.lexer.error(error.message, statement.offset) from error
 
     def threaded(
         self,

@@ -16,7 +16,8 @@ class Statement:
     """One line of a computation, its operands and computations still names.
 
     ``shape`` is None where the text leaves it to be inferred; ``declared`` has the shapes that the
-    text gives operands. A constant without a literal is one that the text leaves out.
+    text gives operands. A constant without a literal is one that the text leaves out. ``frontend``
+    is the text of a framework's attributes, where the op has none itself.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Statement:
     attributes: dict[str, Any]
     source: Source | None
     sharding: str = ""
+    frontend: str = ""
     declared: dict[int, AnyShape] = field(default_factory=dict)
     inner: list[Statement] = field(default_factory=list)
 

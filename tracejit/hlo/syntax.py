@@ -275,6 +275,8 @@ class Reader:
                 statement.source = self.header.tables.source(read_fields(lexer))
             elif name == "sharding" and name not in known:
                 statement.sharding = " ".join(lexer.bracketed().split())
+            elif name == "frontend_attributes" and name not in known and lexer.at("{"):
+                statement.frontend = lexer.bracketed()
             elif (name in ignored_syntax.INSTRUCTION and name not in known) or (
                 name in ("calls", _THREAD.name) and statement.op in (ASYNC_DONE, ASYNC_UPDATE)
             ):

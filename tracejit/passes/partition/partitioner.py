@@ -290,7 +290,11 @@ class _Partitioning:
         if op is CONDITIONAL:
             return self._branches(instruction, operands)
         if op in COLLECTIVES or instruction.has_effect:
-            raise _refused(instruction, "what it does depends on the partition that does it")
+            raise _refused(
+                instruction,
+                "what it does depends on the partition that does it; a module that is partitioned "
+                "already has no shardings",
+            )
         labels = labelling(instruction)
         if labels is not None:
             return self._in_parts(instruction, labels, arrays)
