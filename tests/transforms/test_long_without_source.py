@@ -1,4 +1,4 @@
-"""Long traces of functions whose source cannot be read: a warning, and loops found again."""
+"""Long traces without source: a warning, an error for very long ones, and loops found again."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 import tracejit as tj
 from tracejit.backends.numpy.interpreter import evaluate
 from tracejit.backends.tvm.pipeline import applied
+from tracejit.errors import UnsupportedError
 from tracejit.graph import Computation
 from tracejit.ops.constants import tuple_
 from tracejit.transforms.jit import trace_limit
@@ -113,3 +114,13 @@ def test_a_long_trace_without_source_is_warned_of(monkeypatch: pytest.MonkeyPatc
     expected = "jit of cholesky: 2,048 operations are recorded so far.*cannot be read; define it"
     with pytest.warns(RuntimeWarning, match=expected):
         tj.jit(WITHOUT_SOURCE["cholesky"]).lower(MATRIX, VECTOR)
+
+
+def test_a_trace_without_source_that_is_too_long_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(trace_limit, "LONGEST_WITHOUT_SOURCE", 2048)
+    monkeypatch.setattr(trace_limit, "MOST_WITHOUT_SOURCE", 4096)
+    expected = r"jit of cholesky: more than 4,096 operations are recorded.*define it in a file.*:\d"
+    with pytest.warns(RuntimeWarning), pytest.raises(UnsupportedError, match=expected):
+        tj.jit(WITHOUT_SOURCE["cholesky"])(MATRIX, VECTOR)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from tracejit.errors import ArgumentError, ConcretizationError, UnsupportedError
 from tracejit.graph import Module
 from tracejit.loading import load
-from tracejit.sources import Source, is_internal, warn
+from tracejit.sources import Source, is_internal, user_source, warn
 from tracejit.trace.context import Limit, LongTraceError
 from tracejit.transforms.jit.staging import Staged
 from tracejit.traversal import called_computations, instructions
@@ -32,6 +32,8 @@ LONGEST = 1024
 LONGEST_WITHOUT_SOURCE = 16384
 """The most instructions of a trace that is recorded without a word where loops cannot be searched.
 """
+MOST_WITHOUT_SOURCE = 1 << 18
+"""The most instructions of such a trace: more would take minutes to record and to compile."""
 LEAST_OF_NESTS = (4, 2)
 """How many steps a loop around loops must have to be recorded once; the second where the trace is
 still long.
@@ -89,23 +91,36 @@ def staged(
     It is given the function and a limit, at which it raises `LongTraceError`: not for a function
     that writes to what is not its own, which recording again would do twice. Where there seem to be
     no loops it goes on, and looks again when the trace is twice as long. A ``while`` whose test is
-    unknown is recorded as in a long trace.
+    unknown is recorded as in a long trace. Raises `UnsupportedError` for a trace of more than
+    `MOST_WITHOUT_SOURCE` instructions where loops cannot be searched.
     """
     others: list[Function] = []
     asked: list[bool] = []
     is_readable = True
+    is_warned = False
+
+    def without_source() -> float:
+        """Warns of a trace that is long, and raises for one that is too long."""
+        nonlocal is_warned
+        name = getattr(function, "__qualname__", repr(function))
+        why = (
+            f"since loops of Python are recorded step by step where the source of {name} cannot "
+            "be read; define it in a file or in a notebook, or write the loop with lax.fori_loop"
+        )
+        if is_warned:
+            raise UnsupportedError(
+                f"jit of {name}: more than {MOST_WITHOUT_SOURCE:,} operations are recorded, {why}",
+                user_source(),
+            )
+        is_warned = True
+        count = LONGEST_WITHOUT_SOURCE
+        warn(f"jit of {name}: {count:,} operations are recorded so far, {why}", RuntimeWarning)
+        return float(MOST_WITHOUT_SOURCE - count)
 
     def more() -> float:
         nonlocal is_readable
         if not is_readable:
-            name = getattr(function, "__qualname__", repr(function))
-            warn(
-                f"jit of {name}: {LONGEST_WITHOUT_SOURCE:,} operations are recorded so far, since "
-                f"loops of Python are recorded step by step where the source of {name} cannot be "
-                "read; define it in a file or in a notebook, or write the loop with lax.fori_loop",
-                RuntimeWarning,
-            )
-            return math.inf
+            return without_source()
         reachable = load("tracejit.transforms.autograph.reachable")
         asked.append(asked[0] if asked else reachable.may_loop(function))
         if not asked[0] and not reachable.is_looping(staged.__code__):
