@@ -165,6 +165,10 @@ class IntegerOverflowError(TracejitError, OverflowError):
     """An integer became greater than 64 bits hold, and was asked to say so."""
 
 
+class NegativeIntegerError(TracejitError, ValueError):
+    """An integer was shifted or raised to a negative one, and was asked to say so."""
+
+
 class QueueTimeoutError(TracejitError, TimeoutError):
     """Nothing was put into a queue in time."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -271,6 +272,12 @@ def test_integers_that_leave_64_bits() -> None:
         (lambda n: n - 2, -(2**63) + 1),
         (lambda n: -n, -(2**63)),
         (lambda n: n**3, 2**40),
+        (lambda n: n << 60, 16),
+        (lambda n: 1 << (n << 1), 40),
+        (lambda n: abs(n), -(2**63)),
+        (lambda n: sum([n, n, n]), 2**62),
+        (lambda n: math.prod([n, n]), 2**32),
+        (lambda n: n // -1, -(2**63)),
     ]
     for function, number in leaving:
         with pytest.raises(OverflowError):
@@ -279,3 +286,37 @@ def test_integers_that_leave_64_bits() -> None:
     wrapping = np.full(2, 2**63 - 1)
     np.testing.assert_array_equal(checked(lambda x: x + 1, wrapping), wrapping + 1)
     assert checked(lambda n: n ** np.int64(3), np.int64(-1)) == -1
+
+
+def test_floats_that_are_no_integer_of_64_bits() -> None:
+    makers: list[Callable[[Any], Any]] = [int, round, math.floor, math.ceil, math.trunc]
+    for make in makers:
+
+        def whole(x: Any, make: Callable[[Any], Any] = make) -> Any:
+            return make(x)
+
+        compiled = tj.jit(whole, check=True, autograph=True)
+        assert compiled(-(2.0**63)) == -(2**63)
+        assert compiled(5.0) == 5
+        for number in (2.0**63, -1e30, np.inf, np.nan):
+            with pytest.raises(OverflowError, match=r"leaves 64 bits|is no integer"):
+                compiled(number)
+
+
+def test_negative_integers_as_exponents_and_shifts() -> None:
+    refused: list[Callable[[Any], Any]] = [
+        lambda n: 2**n,
+        lambda n: 5 << n,
+        lambda n: 5 >> n,
+        lambda n: np.arange(3) ** n,
+    ]
+    for function in refused:
+        with pytest.raises(ValueError, match="negative"):
+            checked(function, -1)
+        np.testing.assert_array_equal(checked(function, 2), function(2))
+    assert checked(lambda n: 2.0**n, -1) == 0.5
+
+
+def test_a_modulus_is_refused() -> None:
+    with pytest.raises(TypeError, match="pow: a modulus is not supported for traced values"):
+        tj.jit(lambda n: pow(n, 3, 7))(5)

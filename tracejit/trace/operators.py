@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.errors import DimensionError
+from tracejit.errors import ArgumentError, DimensionError
 from tracejit.shapes import ElementType
 from tracejit.trace.affine_bounds import are_counted
 from tracejit.trace.convert import PYTHON_SCALARS
@@ -127,7 +127,12 @@ class Operators(Traced):
     def __rdivmod__(self, other: Any) -> Any:
         return other // self, other % self
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        if modulus is not None:
+            raise ArgumentError(
+                "pow: a modulus is not supported for traced values; multiply in a loop, and take "
+                "the remainder by the modulus in each step"
+            )
         if type(other) is int and other == 2 and self.operand().type == np.bool_:
             # NumPy squares, which truth values do as int8.
             return _operate(np.multiply, self.astype(np.int8), self)  # type: ignore[attr-defined]

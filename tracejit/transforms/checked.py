@@ -1,8 +1,8 @@
 """Running a module with its mistakes reported: `jit(f, check=True)`.
 
 Every instruction is looked at, also in loops, branches and calls: indices out of range, integers
-divided by zero, single integers that leave 64 bits (Python's would go on, NumPy warns), and the
-first NaN or infinity, each with the user's line.
+divided by zero, single integers that leave 64 bits (Python's would go on, NumPy warns), shifts and
+powers by negative integers, and the first NaN or infinity, each with the user's line.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tracejit.errors import (
     DynamicIndexError,
     IntegerDivisionError,
     IntegerOverflowError,
+    NegativeIntegerError,
     NotFiniteError,
     SingularMatrixError,
 )
@@ -27,9 +28,19 @@ from tracejit.native_calls import watching_memory
 from tracejit.ops.comparison import COMPARE
 from tracejit.ops.constants import CONSTANT
 from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
-from tracejit.ops.element_types import BITCAST_CONVERT_TYPE
-from tracejit.ops.elementwise import ADD, DIV, MUL, POW, REM, SELECT, SUB
-from tracejit.ops.elementwise_unary import NEG
+from tracejit.ops.element_types import BITCAST_CONVERT_TYPE, CONVERT_ELEMENT_TYPE
+from tracejit.ops.elementwise import (
+    ADD,
+    DIV,
+    MUL,
+    POW,
+    REM,
+    SELECT,
+    SHIFT_LEFT,
+    SHIFT_RIGHT_ARITHMETIC,
+    SUB,
+)
+from tracejit.ops.elementwise_unary import ABS, NEG
 from tracejit.ops.indexing import GATHER, SCATTER
 from tracejit.ops.layout import BROADCAST_IN_DIM, DYNAMIC_SLICE, DYNAMIC_UPDATE_SLICE
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
@@ -42,8 +53,8 @@ class Checked(Interpreted):
     """An executable that raises where an operation is most likely a mistake.
 
     `DynamicIndexError` for an index that XLA would clamp or drop, `IntegerDivisionError`,
-    `IntegerOverflowError`, and `NotFiniteError` for NaN from numbers, and infinity from finite
-    ones; where a matrix was factorized, `SingularMatrixError`.
+    `IntegerOverflowError`, `NegativeIntegerError`, and `NotFiniteError` for NaN from numbers, and
+    infinity from finite ones; where a matrix was factorized, `SingularMatrixError`.
     """
 
     def _evaluate(self, arrays: Sequence[np.ndarray]) -> Any:
@@ -137,12 +148,52 @@ def _look_at_overflow(instruction: Instruction, operands: Sequence[Any], steps: 
     if shape.rank or shape.element_type is not ElementType.S64:
         return
     exact = _EXACT[instruction.op](*(int(operand) for operand in operands))
+    _require_64_bits(instruction, exact)
+
+
+def _require_64_bits(instruction: Instruction, exact: int) -> None:
     if not -(2**63) <= exact < 2**63:
         raise IntegerOverflowError(
             f"{instruction.op.function}: the integer that it makes leaves 64 bits, and would wrap "
             f"around; compute with floats, or outside the traced function",
             instruction.source,
         )
+
+
+def _look_at_exponent(instruction: Instruction, operands: Sequence[Any], steps: _Steps) -> None:
+    """Of integers: Python's result would be a float, NumPy raises."""
+    is_integral = instruction.array_shape.element_type.is_integral
+    if is_integral and np.any(operands[1] < 0):
+        raise NegativeIntegerError(
+            f"{instruction.op.function}: an integer to the power of a negative one is no integer; "
+            f"make the base a float",
+            instruction.source,
+        )
+    _look_at_overflow(instruction, operands, steps)
+
+
+def _look_at_shift(instruction: Instruction, operands: Sequence[Any], steps: _Steps) -> None:
+    is_number = not instruction.array_shape.rank
+    if is_number and instruction.array_shape.element_type.is_signed and operands[1] < 0:
+        raise NegativeIntegerError(
+            f"{instruction.op.function}: shifts by a negative number of bits", instruction.source
+        )
+    if instruction.op in _EXACT:
+        _look_at_overflow(instruction, operands, steps)
+
+
+def _look_at_conversion(instruction: Instruction, operands: Sequence[Any], steps: _Steps) -> None:
+    """Of a float to an integer of 64 bits: ``int(x)``, ``round(x)``, ``math.floor(x)``."""
+    shape = instruction.array_shape
+    given = instruction.operands[0].array_shape.element_type
+    if shape.rank or shape.element_type is not ElementType.S64 or not given.is_floating:
+        return
+    number = float(operands[0])
+    if not np.isfinite(number):
+        raise IntegerOverflowError(
+            f"{instruction.op.function}: {number} is no integer", instruction.source
+        )
+    _require_64_bits(instruction, int(number))
 
 
 def _power(base: int, exponent: int) -> int:
@@ -152,12 +203,19 @@ def _power(base: int, exponent: int) -> int:
     return int(base ** min(exponent, 64))
 
 
+def _shifted(number: int, bits: int) -> int:
+    """A number shifted to the left; of one that is far beyond 64 bits, some number beyond them."""
+    return number << min(bits, 64)
+
+
 _EXACT: dict[Op, Callable[..., int]] = {
     ADD: operator.add,
     SUB: operator.sub,
     MUL: operator.mul,
     NEG: operator.neg,
+    ABS: operator.abs,
     POW: _power,
+    SHIFT_LEFT: _shifted,
 }
 
 
@@ -246,6 +304,10 @@ _LOOKS: dict[Op, Callable[[Instruction, Sequence[Any], _Steps], None]] = {
     DIV: _look_at_divisor,
     REM: _look_at_divisor,
     **dict.fromkeys(_EXACT, _look_at_overflow),
+    POW: _look_at_exponent,
+    SHIFT_LEFT: _look_at_shift,
+    SHIFT_RIGHT_ARITHMETIC: _look_at_shift,
+    CONVERT_ELEMENT_TYPE: _look_at_conversion,
     SELECT: _look_at_guard,
     DYNAMIC_SLICE: _look_at_starts,
     DYNAMIC_UPDATE_SLICE: _look_at_starts,
