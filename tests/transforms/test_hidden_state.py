@@ -5,9 +5,13 @@ from __future__ import annotations
 import importlib
 import io
 import itertools
+import logging
+import os
 import queue
 import random
 import re
+import sys
+import warnings
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -524,3 +528,143 @@ def test_files_are_not_written_in_recorded_branches(tmp_path: Path) -> None:
         return x
 
     assert tj.jit(quiet)(1.0) == 1
+
+
+log = logging.getLogger("tests.hidden_state")
+
+
+def telling(x: Any) -> Any:
+    if x > 1:
+        print("large:", x, [1, "b"])
+        log.warning("it is %.1f", x)
+        warnings.warn("too large", stacklevel=1)
+        x = x * 2
+    return x
+
+
+def counting_aloud(x: Any) -> Any:
+    i = 0
+    while i < x:
+        print(i, end=" ")
+        i = i + 1
+    return i
+
+
+def in_a_known_loop(x: Any) -> Any:
+    for i in range(40):
+        if x > 37:
+            log.error("%d", i)
+        x = x + 1
+    return x
+
+
+def test_what_is_told_in_statements_is_told_when_they_run(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    compiled = tj.jit(telling, autograph=True)
+    assert compiled(0.5) == 0.5
+    assert capsys.readouterr().out == ""
+    for x in (2.0, 3.0):
+        caplog.clear()
+        with pytest.warns(UserWarning, match="too large") as caught:
+            assert compiled(x) == 2 * x
+        assert capsys.readouterr().out == f"large: {x} [1, 'b']\n"
+        assert caplog.messages == [f"it is {x:.1f}"]
+        assert caught[0].filename == __file__
+    assert tj.jit(counting_aloud, autograph=True)(3.0) == 3
+    assert capsys.readouterr().out == "0 1 2 "
+    caplog.clear()
+    assert tj.jit(in_a_known_loop, autograph=True)(0.0) == 40
+    assert caplog.messages == ["38", "39"]
+
+
+def mark() -> None:
+    """A function with an attribute."""
+
+
+def flagged(x: Any) -> Any:
+    if x > 0:
+        sys.tracejit_flag = sys.tracejit_flag + 1  # type: ignore[attr-defined]
+        x = x * 2
+    return x
+
+
+def marked(x: Any) -> Any:
+    if x > 0:
+        mark.count = mark.count + 1  # type: ignore[attr-defined]
+        x = x * 2
+    return x
+
+
+def marked_often(x: Any) -> Any:
+    for _ in range(60):
+        mark.count = mark.count + 1  # type: ignore[attr-defined]
+        x = x + 1
+    return x
+
+
+def test_attributes_of_modules_and_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "tracejit_flag", 0, raising=False)
+    monkeypatch.setattr(mark, "count", 0, raising=False)
+
+    def with_counts(x: Any) -> Any:
+        sys.tracejit_flag = mark.count = 0  # type: ignore[attr-defined]
+        y = marked(flagged(x))
+        found = sys.tracejit_flag, mark.count  # type: ignore[attr-defined]
+        sys.tracejit_flag = mark.count = 0  # type: ignore[attr-defined]
+        return y, found
+
+    compiled = tj.jit(with_counts, autograph=True)
+    assert compiled(-1.0) == (-1, (0, 0))
+    assert compiled(2.0) == (8, (1, 1))
+    assert (sys.tracejit_flag, mark.count) == (0, 0)  # type: ignore[attr-defined]
+    for autograph in (False, True):
+        mark.count = 0  # type: ignore[attr-defined]
+        tj.jit(marked_often, autograph=autograph)(1.0)
+        assert mark.count == 60  # type: ignore[attr-defined]
+
+
+def setting_environment(x: Any) -> Any:
+    if x > 0:
+        os.environ["TRACEJIT_TEST_SETTING"] = "a"
+    return x
+
+
+def extending_path(x: Any) -> Any:
+    if x > 0:
+        sys.path.append("/nowhere")
+    return x
+
+
+def changing_folder(x: Any) -> Any:
+    if x > 0:
+        os.chdir("/")
+    return x
+
+
+def changing_errors(x: Any) -> Any:
+    while x < 3:
+        np.seterr(over="warn")
+        x = x + 1
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (setting_environment, r"os.environ\['TRACEJIT_TEST_SETTING'\] may have no value"),
+        (extending_path, "the list sys.path is changed"),
+        (changing_folder, "a branch of if: os.chdir is called"),
+        (changing_errors, "the body of while: numpy.seterr is called"),
+    ],
+)
+def test_the_outside_world_is_changed_by_no_statement(
+    function: Callable[[Any], Any], message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = list(sys.path)
+    with pytest.raises(ConcretizationError, match=message) as caught:
+        tj.jit(function, autograph=True)(-1.0)
+    assert Path(__file__).name in str(caught.value)
+    assert "TRACEJIT_TEST_SETTING" not in os.environ
+    assert sys.path == path

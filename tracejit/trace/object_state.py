@@ -7,8 +7,10 @@ before.changes()                which places hold another value now
 
 from __future__ import annotations
 
+import dis
 import functools
 import io
+import os
 import pickle
 import re
 import sys
@@ -204,10 +206,12 @@ def snapshot(function: Any, but: Collection[CellType] = (), only_moving: bool = 
         if kind is FunctionType:
             if is_users(value.__code__):
                 waiting.extend(_of_function(value, made))
+                waiting.append((f"{name}.__dict__", value.__dict__))
             elif is_internal(value.__code__):
                 waiting.extend((name, one) for one in _functions_in(value))
             continue
-        if kind is CellType or isinstance(value, _CONTAINERS) or _has_attributes(value):
+        is_holder = isinstance(value, _CONTAINERS) or kind is type(os.environ)
+        if kind is CellType or is_holder or _has_attributes(value):
             held = _held(value)
             if not only_moving:
                 made.held.append((name, value, held))
@@ -292,10 +296,19 @@ def _of_function(function: FunctionType, made: Snapshot) -> Iterator[tuple[str, 
             yield name, value
     for module in modules:
         module = getattr(module, "_module", None) if type(module) is Namespace else module
-        if type(module) is ModuleType and is_users_module(module):
-            inside = made.globals.setdefault(id(vars(module)), _Globals(vars(module)))
+        if type(module) is not ModuleType:
+            continue
+        inside = made.globals.setdefault(id(vars(module)), _Globals(vars(module)))
+        if is_users_module(module):
             inside.names |= names
             yield from ((one, vars(module)[one]) for one in names & vars(module).keys())
+            continue
+        # Of other modules, what the function assigns to, and the containers that it names.
+        inside.names |= _assigned_names(function.__code__)
+        for one in names & vars(module).keys():
+            value = vars(module)[one]
+            if isinstance(value, _CONTAINERS) or type(value) is type(os.environ):
+                yield f"{module.__name__}.{one}", value
 
 
 def _functions_in(function: FunctionType) -> Iterator[Any]:
@@ -333,6 +346,17 @@ def _all_names(code: CodeType) -> frozenset[str]:
     """The globals and attributes that a function names, and those inside of it."""
     inside = (_all_names(one) for one in code.co_consts if isinstance(one, CodeType))
     return frozenset(code.co_names).union(*inside)
+
+
+@functools.lru_cache(maxsize=4096)
+def _assigned_names(code: CodeType) -> frozenset[str]:
+    """The attributes that a function assigns to, and those inside of it."""
+    inside = (_assigned_names(one) for one in code.co_consts if isinstance(one, CodeType))
+    own = (i.argval for i in dis.get_instructions(code) if i.opname in _ASSIGNING)
+    return frozenset(own).union(*inside)
+
+
+_ASSIGNING = ("STORE_ATTR", "DELETE_ATTR")
 
 
 def _parts(value: Any) -> Iterator[Any]:
@@ -393,7 +417,7 @@ def _held(holder: Any) -> dict[Any, Any]:
         values = holder.values
         return {name: values[name] for name in holder.names if name in values}
     made: dict[Any, Any] = {}
-    if isinstance(holder, dict):
+    if isinstance(holder, dict | type(os.environ)):
         made = dict(holder)
     elif isinstance(holder, list | deque):
         made = dict(enumerate(holder))
@@ -401,6 +425,8 @@ def _held(holder: Any) -> dict[Any, Any]:
         made = dict.fromkeys(holder, True)
     if isinstance(holder, type):
         return {k: v for k, v in vars(holder).items() if not k.startswith("__")}
+    if isinstance(holder, type(os.environ)):
+        return made
     if hasattr(holder, "__dict__") and type(holder) not in _CONTAINERS:
         made |= {_Attribute(k): v for k, v in vars(holder).items()}
     if type(holder) not in _CONTAINERS:
@@ -446,7 +472,7 @@ def _set(holder: Any, key: Any, value: Any) -> None:
             object.__setattr__(holder, str(key), value)
         elif hasattr(holder, str(key)):
             object.__delattr__(holder, str(key))
-    elif isinstance(holder, _Globals | dict):
+    elif isinstance(holder, _Globals | dict | type(os.environ)):
         values = holder.values if isinstance(holder, _Globals) else holder
         if value is MISSING:
             values.pop(key, None)

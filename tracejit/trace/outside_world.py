@@ -34,6 +34,17 @@ _OTHERS = frozenset(map(id, _NAMED))
 _NOW = frozenset({"now", "today", "utcnow"})
 
 
+_CHANGING: dict[str, str] = {
+    "posix": "_exit abort chdir chmod fchdir kill link makedirs mkdir putenv remove rename replace "
+    "rmdir symlink system truncate umask unlink unsetenv utime write",
+    "os": "makedirs popen putenv removedirs renames unsetenv",
+    "sys": "setrecursionlimit setswitchinterval settrace setprofile",
+    "numpy": "save savetxt savez savez_compressed set_printoptions seterr seterrcall",
+}
+"""Functions that change what other programs, or all of this one, can see, by module."""
+_CHANGING_MODULES = frozenset({"shutil", "socket", "subprocess"})
+
+
 class FrozenValueWarning(UserWarning):
     """A clock, a random generator or a file was asked for a value while tracing."""
 
@@ -87,6 +98,19 @@ def require_no_calls(before: int, title: str) -> None:
             f"{title}: {name} is called, which would happen once while tracing, however often this "
             f"runs; call it before, pass the values as arguments, or draw with tracejit.random"
         )
+
+
+def note_change(function: Any) -> None:
+    """Notes that a function is called, for `require_no_calls`, if it changes the outside world."""
+    if isinstance(getattr(function, "__self__", None), type(os.environ)):
+        return
+    module = getattr(function, "__module__", None)
+    name = getattr(function, "__name__", "")
+    if module is None:
+        own = getattr(function, "__self__", None)
+        module = getattr(own, "__name__", None)
+    if module in _CHANGING_MODULES or name in _CHANGING.get(str(module), "").split():
+        _calls.names.append(f"{str(module).replace('posix', 'os')}.{name}")
 
 
 def is_outside(function: Any) -> bool:

@@ -313,7 +313,7 @@ def copied(function: FunctionType, cells: dict[int, CellType] | None = None) -> 
     keywords = function.__kwdefaults__
     copy.__kwdefaults__ = keywords and {name: substitute(v) for name, v in keywords.items()}
     copy.__qualname__ = function.__qualname__
-    copy.__dict__.update(function.__dict__)
+    copy.__dict__ = function.__dict__  # one dictionary: attributes of functions are state, too
     return copy
 
 

@@ -16,6 +16,8 @@ from tracejit.errors import ConcretizationError
 from tracejit.trace.boolean_indexing import Masked
 from tracejit.trace.convert import operand
 from tracejit.trace.int_overflow import require_exact
+from tracejit.trace.outside_world import note_change
+from tracejit.trace.spoken import speaking
 from tracejit.trace.table import call as numpy_call
 from tracejit.trace.tracer import Tracer
 from tracejit.transforms.autograph.capture_policy import is_inside_counted
@@ -36,6 +38,8 @@ def use_conversion(called: Callable[[Any], Any]) -> None:
 
 def call(function: Any) -> Any:
     """What is called for ``function``."""
+    note_change(function)
+    function = speaking(function)
     replacement = _BUILTINS.get(function) if type(function) in _BUILTIN_KINDS else None
     if is_inside_counted():
         if function is isinstance or function is type:

@@ -13,13 +13,15 @@ import functools
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import CellType, CodeType
 from typing import Any
 
+from tracejit.callbacks import callback
 from tracejit.errors import ConcretizationError, dismiss
 from tracejit.trace.context import running_traces
 from tracejit.trace.object_state import MISSING, Change, Snapshot, snapshot
+from tracejit.trace.spoken import postponing
 from tracejit.transforms.autograph.optional import OptionalValue, Undefined
 from tracejit.transforms.autograph.parts import Action, Get, Put
 from tracejit.transforms.autograph.second_names import Values, note_twins, require_one_name
@@ -190,7 +192,7 @@ def with_hidden_writes(
         variables = _Variables(get, put, names, held, carried)
         watch.before = variables.named()
         try:
-            with watching(watch):
+            with watching(watch), nullcontext() if does_run else postponing(callback):
                 with_arrays_lent(
                     watch.restored(variables.completing(run, watch, all_held or does_run)),
                     variables.get,
