@@ -56,3 +56,7 @@ class _Stop:
 
 
 __all__ = ["breakpoint", "callback", "print"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -12,6 +12,17 @@ from contextlib import contextmanager
 from tracejit.runtime.devices.timeline import Timeline, from_array, recorded, to_array
 from tracejit.runtime.devices.world import begin_mpi, rank_communicator, was_launched
 
+__all__ = [
+    "Timeline",
+    "barrier",
+    "initialize",
+    "is_initialized",
+    "is_launched",
+    "process_count",
+    "process_index",
+    "timeline",
+]
+
 
 def initialize(timeout: float | None = None, deterministic: bool = True) -> None:
     """Begins MPI: from now on, the devices of programs are the ranks that the launcher started.
@@ -78,3 +89,7 @@ def timeline() -> Iterator[Timeline]:
     if communicator is not None:
         parts = communicator.gathered(to_array(drawn.events))
         drawn.events = [event for part in parts for event in from_array(part)]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -13,6 +13,45 @@ import numpy as np
 
 from tracejit.sources import Source, user_source
 
+__all__ = [
+    "ArgumentError",
+    "AttributeValueError",
+    "CompilationError",
+    "ConcretizationError",
+    "DeadlockError",
+    "DerivativeError",
+    "DeviceError",
+    "DeviceMemoryError",
+    "DeviceNotFoundError",
+    "DimensionError",
+    "DynamicIndexError",
+    "ElementTypeError",
+    "ForeignFunctionError",
+    "GradientMismatchError",
+    "HloParseError",
+    "IntegerDivisionError",
+    "IntegerOverflowError",
+    "InvalidArgumentError",
+    "MatrixError",
+    "MemoryBudgetError",
+    "MemoryLimitError",
+    "MissingAttributeError",
+    "NotFiniteError",
+    "OpCheckError",
+    "OutOfBoundsError",
+    "QueueTimeoutError",
+    "ReadOnlyError",
+    "ShapeError",
+    "SingularMatrixError",
+    "StaticIndexError",
+    "TracejitError",
+    "TracerLeakError",
+    "UnknownTargetError",
+    "UnsupportedError",
+    "ValueRangeError",
+    "VerificationError",
+]
+
 
 class TracejitError(Exception):
     """Base of every error that tracejit raises on purpose.
@@ -216,3 +255,7 @@ class HloParseError(TracejitError, ValueError):
         self.line = line
         self.column = column
         super().__init__(f"HLO text, line {line}, column {column}: {message}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -55,3 +55,7 @@ def _raveled(leaves: list[Any]) -> Any:
         return as_array(np.zeros(0))
     dtype = result_dtype(operand(leaf).type for leaf in leaves)
     return concatenate([as_array(leaf).astype(dtype).reshape(-1) for leaf in leaves])
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -21,6 +21,23 @@ from tracejit.element_types import element_type_of as element_type_of
 from tracejit.errors import ArgumentError, DimensionError, ShapeError
 from tracejit.layouts import Layout as Layout
 
+__all__ = [
+    "TOKEN",
+    "ElementType",
+    "Layout",
+    "Shape",
+    "TokenShape",
+    "TupleShape",
+    "canonical_dimension",
+    "element_type_of",
+    "linear_index",
+    "multi_index",
+    "part_of",
+    "same_layout",
+    "shape_of",
+    "stated_shape",
+]
+
 
 def _integers(sizes: Sequence[int]) -> tuple[int, ...]:
     try:
@@ -219,3 +236,7 @@ def part_of(shape: AnyShape, index: Sequence[int]) -> AnyShape | None:
             return None
         shape = shape.elements[number]
     return shape
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -20,6 +20,28 @@ import optree
 from tracejit.errors import ArgumentError
 from tracejit.tree_keys import NAMESPACE, KeyPath, NamedEntry, key_of
 
+__all__ = [
+    "Node",
+    "all",
+    "broadcast",
+    "enter_node",
+    "flatten",
+    "flatten_with_path",
+    "leaves",
+    "leaves_with_path",
+    "map",
+    "map_with_path",
+    "node",
+    "paths",
+    "reduce",
+    "reduce_associative",
+    "register_dataclass",
+    "register_node",
+    "structure",
+    "transpose",
+    "unflatten",
+]
+
 Structure = optree.PyTreeSpec
 C = TypeVar("C", bound=type)
 
@@ -290,3 +312,7 @@ def register_dataclass(
         return kind(**values)
 
     return enter_node(kind, split, join, NamedEntry)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -209,3 +209,7 @@ def treedef_is_leaf(treedef: Structure) -> bool:
 def treedef_tuple(treedefs: Iterable[Structure]) -> Structure:
     """The structure of a tuple of trees of these structures."""
     return optree.treespec_tuple(treedefs, namespace=NAMESPACE)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -7,6 +7,7 @@ import inspect
 import math
 import pickle
 import re
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,28 @@ def test_all_and_dir(package: str) -> None:
     assert set(made.__all__) <= set(dir(made))
     with pytest.raises(AttributeError, match=re.escape(f"module '{package}' has no attribute")):
         made.nonsense  # noqa: B018
+
+
+def public_modules(module: ModuleType) -> dict[str, ModuleType]:
+    """A module, and those that are found from it by the names that it shows."""
+    found: dict[str, ModuleType] = {}
+    waiting = [module]
+    while waiting:
+        module = waiting.pop()
+        if module.__name__ not in found and module.__name__.startswith("tracejit"):
+            found[module.__name__] = module
+            named = [getattr(module, name) for name in module.__all__]
+            waiting += [each for each in named if isinstance(each, ModuleType)]
+    return found
+
+
+def test_every_module_shows_its_public_names_alone() -> None:
+    """What Tab completes after a dot."""
+    modules = public_modules(tj)
+    assert len(modules) > 30
+    for name, module in modules.items():
+        shown = {each for each in dir(module) if not each.startswith("_")}
+        assert shown == {each for each in module.__all__ if not each.startswith("_")}, name
 
 
 def test_every_implementation_is_found_by_name() -> None:

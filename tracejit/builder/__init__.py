@@ -17,3 +17,7 @@ from __future__ import annotations
 from tracejit.builder.xla_builder import XlaBuilder
 
 __all__ = ["XlaBuilder"]
+
+
+def __dir__() -> list[str]:
+    return __all__

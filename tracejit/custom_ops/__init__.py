@@ -81,3 +81,7 @@ __all__ = [
     "unchanged_shape",
     "unregister_op",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

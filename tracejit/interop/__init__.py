@@ -3,7 +3,7 @@
 tj.from_jax(f)                  a JAX function, compiled, differentiated and exported here
 tj.from_stablehlo(text)         the module of StableHLO text, bytecode or a `jax.export` artifact
 
-Both need ``pip install tracejit[jax]``: reading StableHLO is left to the MLIR that jaxlib holds.
+Both need ``pip install 'tracejit[jax]'``: reading StableHLO is left to the MLIR that jaxlib holds.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def needed(module: str, function: str) -> ModuleType:
     """A module of JAX or jaxlib. Raises `UnsupportedError` where it is not installed."""
     found = load_if_any(module)
     if found is None:
-        raise UnsupportedError(f"{function}: {module} is needed; pip install tracejit[jax]")
+        raise UnsupportedError(f"{function}: {module} is needed; pip install 'tracejit[jax]'")
     return found
 
 

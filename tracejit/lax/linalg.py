@@ -130,3 +130,7 @@ def qr(x: Any, *, full_matrices: bool = True) -> Any:
     matrices = _symmetrized(x, False)
     full = full_matrices and matrices.shape[-2] > matrices.shape[-1]
     return (factorizations.qr_complete if full else factorizations.qr)(matrices)
+
+
+def __dir__() -> list[str]:
+    return __all__

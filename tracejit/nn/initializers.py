@@ -238,3 +238,7 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
         return pad(matrix[(None,) * len(window)], [*widths, (0, 0), (0, 0)])
 
     return init
+
+
+def __dir__() -> list[str]:
+    return __all__

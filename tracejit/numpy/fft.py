@@ -458,3 +458,7 @@ def ifftshift(x: Any, axes: Any = None) -> Any:
     """
     array = as_array(x)
     return roll(array, *_shifts(array, axes, -1))
+
+
+def __dir__() -> list[str]:
+    return __all__

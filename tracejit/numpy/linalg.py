@@ -602,3 +602,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
 @linear(np.linalg.matrix_transpose)
 def _matrix_transpose(x: Any, /) -> Any:
     return matrix_transpose(x)
+
+
+def __dir__() -> list[str]:
+    return __all__

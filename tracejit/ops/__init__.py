@@ -433,3 +433,7 @@ segment_max: Callable[..., Any]
 segment_min: Callable[..., Any]
 segment_prod: Callable[..., Any]
 segment_sum: Callable[..., Any]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -55,3 +55,7 @@ __all__ = [
     "sgd",
     "warmup_cosine_decay_schedule",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

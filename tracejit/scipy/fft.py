@@ -308,3 +308,7 @@ def _all_axes(function: str, one: Function) -> Function:
 
 dctn, idctn = _all_axes("dctn", dct), _all_axes("idctn", idct)
 dstn, idstn = _all_axes("dstn", dst), _all_axes("idstn", idst)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -126,3 +126,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
         last = a * array[..., -1] + b * array[..., -2] - c * array[..., -3]
         made = _pairs(array[..., :-1], h if is_even else h[..., :-1]) + last
     return made
+
+
+def __dir__() -> list[str]:
+    return __all__

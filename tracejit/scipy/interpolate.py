@@ -247,3 +247,7 @@ def _on_line(
 
 FUNCTIONS[scipy_interpolate.RegularGridInterpolator] = RegularGridInterpolator
 FUNCTIONS[scipy_interpolate.interp1d] = interp1d
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -502,3 +502,7 @@ def block_diag(*arrs: Any) -> Any:
         parts.append(pad(block.astype(dtype), [(0, 0), (before, after)]))
         before += block.shape[1]
     return concatenate(parts, 0)
+
+
+def __dir__() -> list[str]:
+    return __all__

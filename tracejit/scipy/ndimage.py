@@ -418,3 +418,7 @@ def map_coordinates(
     if dtype.kind in "iu":
         made = where(made > 0, np.floor(made + 0.5), np.ceil(made - 0.5))
     return _stored(made, dtype)
+
+
+def __dir__() -> list[str]:
+    return __all__

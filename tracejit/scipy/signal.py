@@ -290,3 +290,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     end, filtered = scan(step, states, moved)
     result = moveaxis(filtered, 0, position)
     return result if zi is None else (result, moveaxis(end, 1, position + 1))
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -393,3 +393,7 @@ poisson = _define(
     inside=0.0,
     is_discrete=True,
 )
+
+
+def __dir__() -> list[str]:
+    return __all__

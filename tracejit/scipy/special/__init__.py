@@ -243,3 +243,7 @@ __all__ = [
     "yve",
     "zeta",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
