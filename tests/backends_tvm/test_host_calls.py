@@ -1,4 +1,4 @@
-"""Ops that compiled code leaves to the interpreter: where they stand, how they fail."""
+"""Ops that compiled code leaves to the interpreter: their places in a program, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays made of several joined ones, box by box: values, kernels, and what stays as it is."""
+"""Concatenations computed box by box: values, kernels, and arrays that stay whole."""
 
 from __future__ import annotations
 

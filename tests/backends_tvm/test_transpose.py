@@ -1,4 +1,4 @@
-"""Arrays turned in tiles, square by square in registers or through memory."""
+"""Transposition by tiles: blocks in registers, or through memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masked products whose masks become bounds: the same sums, whatever lies outside."""
+"""Masked contractions whose masks become bounds: the sums are equal, whatever is masked."""
 
 from __future__ import annotations
 

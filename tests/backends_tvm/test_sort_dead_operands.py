@@ -1,4 +1,4 @@
-"""Sorts leave out what nobody asks for."""
+"""Sorts do not carry operands whose results nothing uses."""
 
 from __future__ import annotations
 

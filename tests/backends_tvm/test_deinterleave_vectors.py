@@ -1,4 +1,4 @@
-"""Vectors of numbers that are not neighbours: slices with steps, reversed arrays, complex parts."""
+"""Vectors of elements that are not neighbours: strided slices, reversed arrays, complex parts."""
 
 from __future__ import annotations
 

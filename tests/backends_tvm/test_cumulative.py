@@ -1,4 +1,4 @@
-"""Cumulative sums, products and extremes along rows, several of which are walked at once."""
+"""Cumulative sums, products and extremes along rows, several rows at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that only call procedures: which they are, and that they do what TVM makes of them."""
+"""Kernels translated to LLVM text: which they are, and that they compute what TVM's do."""
 
 from __future__ import annotations
 

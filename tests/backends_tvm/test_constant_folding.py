@@ -1,4 +1,4 @@
-"""What depends on no argument and costs something is computed while compiling."""
+"""Values that depend on no argument, and cost something, are computed while compiling."""
 
 from __future__ import annotations
 

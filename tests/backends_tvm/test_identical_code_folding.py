@@ -1,4 +1,4 @@
-"""Kernels that are compiled once for several calls, and kernels that must not be."""
+"""Identical code folding: kernels compiled once for several calls, and kernels that must not be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is computed before few of its elements are gathered is computed for those alone."""
+"""Producers of gathers are computed for the gathered elements alone, if these are few."""
 
 from __future__ import annotations
 

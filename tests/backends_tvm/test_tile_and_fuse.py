@@ -1,4 +1,4 @@
-"""Products of what is made of products: made in blocks, they are what they were."""
+"""Chains of matrix products computed block by block: values, kernels and memory."""
 
 from __future__ import annotations
 

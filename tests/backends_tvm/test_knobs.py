@@ -1,4 +1,4 @@
-"""Questions of kernels' writers: the cost model takes its own pick, measurements another one."""
+"""Schedule knobs: the cost model takes its own candidate, measurements another one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers to which steps add under a condition: sums of what the condition does not hide."""
+"""Sums in loops under a condition become sums of selected terms."""
 
 from __future__ import annotations
 

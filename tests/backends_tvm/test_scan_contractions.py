@@ -1,4 +1,4 @@
-"""Products that leave the steps of a Scan: which do, and that nothing changes but roundings."""
+"""Contractions hoisted out of a Scan: which are, and that only roundings change."""
 
 from __future__ import annotations
 

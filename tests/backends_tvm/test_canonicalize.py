@@ -1,4 +1,4 @@
-"""Simplification: what each rewrite makes of a graph, and that it keeps every bit."""
+"""Canonicalisation: the graph after each rewrite, and that values keep every bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops over a few numbers: arrays taken apart, state that nothing needs, loops that repeat."""
+"""Loops in one kernel: scalarised arrays, dead state, loops that repeat another."""
 
 from __future__ import annotations
 

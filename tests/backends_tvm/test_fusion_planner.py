@@ -1,4 +1,4 @@
-"""Which kernels a graph becomes: the cases where fusion matters."""
+"""Fusion plans: the kernels of a graph, in the cases where fusion matters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kernels share a module, and what they are thought to cost."""
+"""Which kernels share an LLVM module, and their estimated compile cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops that become vectors: which do, which must not, and that the numbers stay NumPy's."""
+"""Vectorised loops: which loops are, which must not be, and that the numbers stay NumPy's."""
 
 from __future__ import annotations
 

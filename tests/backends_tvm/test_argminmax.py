@@ -1,4 +1,4 @@
-"""Places of extremes: ties, NaN and zeros, in rows whose last vectors overlap, and in parts."""
+"""Argmin and argmax: ties, NaN and zeros, in rows whose last vectors overlap, and in slices."""
 
 from __future__ import annotations
 

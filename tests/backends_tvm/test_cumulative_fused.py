@@ -1,4 +1,4 @@
-"""Cumulative ops that compute what they read, and what is made of their results, on their way."""
+"""Cumulative ops fused with their producers and their users."""
 
 from __future__ import annotations
 

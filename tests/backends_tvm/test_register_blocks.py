@@ -1,4 +1,4 @@
-"""Arrays that are turned and left alone: LLVM's text, for all orders, edges and types."""
+"""Transposition in registers, as LLVM text: all orders, edges and element types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unrolled Python loops are compiled as loops, and give what the long graph gives."""
+"""Re-rolling: unrolled Python loops are compiled as loops, and compute what the long graph does."""
 
 from __future__ import annotations
 

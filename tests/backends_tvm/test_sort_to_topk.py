@@ -1,4 +1,4 @@
-"""Sorts of which only the first few elements are used are selections."""
+"""Sorts of which only the first few elements are used become selections."""
 
 from __future__ import annotations
 
