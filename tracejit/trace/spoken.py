@@ -68,7 +68,7 @@ def _tell(later: Later, function: Any, *args: Any, **kwargs: Any) -> None:
 
     def told(*values: Any) -> None:
         for number, value in zip(unknown, values, strict=True):
-            leaves[number] = value[()]  # of a number, the number
+            leaves[number] = value[()]  # an array without dimensions is a number
         known_args, known_kwargs = tree.unflatten(structure, leaves)
         function(*known_args, **known_kwargs)
 

@@ -183,7 +183,7 @@ def _look_at_shift(instruction: Instruction, operands: Sequence[Any], steps: _St
 
 
 def _look_at_conversion(instruction: Instruction, operands: Sequence[Any], steps: _Steps) -> None:
-    """Of a float to an integer of 64 bits: ``int(x)``, ``round(x)``, ``math.floor(x)``."""
+    """Checks a float that becomes an s64: ``int(x)``, ``round(x)``, ``math.floor(x)``."""
     shape = instruction.array_shape
     given = instruction.operands[0].array_shape.element_type
     if shape.rank or shape.element_type is not ElementType.S64 or not given.is_floating:

@@ -143,7 +143,7 @@ class _Found:
         return load
 
     def _rest(self, done: Instruction) -> tuple[Buffer, Stmt | None]:
-        """Where the library's result goes, and what is left to be done with it."""
+        """Where the library's result goes, and the loops that process it further, if any."""
         results = self.tiles.results
         own = next((memory for root, memory in results if root is done), None)
         if own is not None and len(results) == 1:

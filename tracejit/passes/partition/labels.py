@@ -75,7 +75,7 @@ def local_attributes(
 ) -> dict[str, Any]:
     """The attributes of an op on parts: sizes that stand in them are those of the parts.
 
-    ``operand`` is the part of the first operand, ``splits`` says of which of its dimensions.
+    ``operand`` is the part of the first operand; ``splits`` has a flag for each of its dimensions.
     """
     attributes = dict(instruction.attributes)
     if isinstance(attributes.get("shape"), Shape):
