@@ -267,3 +267,13 @@ def test_diff(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     added = [line for line in lines if line.startswith("+")]
     assert [line for line in added if " add(" in line]
     assert not [line for line in lines if line[0] in "+-" and "multiply =" in line]
+
+
+@pytest.mark.parametrize("ending", ["pb", "mlirbc", "mlir"])
+def test_a_damaged_file_is_named(ending: str, tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / f"cut.{ending}"
+    path.write_bytes(b"ML\xefR\x06 cut")
+    assert main(["show", str(path)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"tracejit: {path}: ")
+    assert error.count("\n") == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import jax
@@ -17,7 +18,7 @@ from jaxlib import _hlo
 
 import tracejit as tj
 from tests.project import checkout
-from tracejit.errors import ArgumentError, UnsupportedError
+from tracejit.errors import ArgumentError, TracejitError, UnsupportedError
 
 TYPES = ["f4", "f8", "c8", "c16"]
 
@@ -193,9 +194,53 @@ def test_what_is_no_stablehlo_is_refused(source: Any, capfd: Any) -> None:
         tj.from_stablehlo(source)
 
 
-def test_what_is_no_proto_is_refused() -> None:
+@pytest.mark.parametrize("data", [b"nonsense", b"", b"\x00", b"\x0a\xff", b"\xff" * 20, 3])
+def test_what_is_no_proto_is_refused(data: Any) -> None:
     with pytest.raises(ArgumentError, match="module_of_proto: "):
-        tj.interop.module_of_proto(b"nonsense")
+        tj.interop.module_of_proto(data)
+
+
+def _protos() -> tuple[bytes, bytes]:
+    """A module of a function with donated memory, as a message and in what XLA's dumps are."""
+    lowered = jax.jit(lambda x: jnp.sin(x) @ x, donate_argnums=0).lower(np.ones((2, 2)))
+    module = lowered.compiler_ir("hlo").get_hlo_module().as_serialized_hlo_module_proto()
+    size = bytes([len(module) & 127 | 128, len(module) >> 7])
+    assert len(module) < 1 << 14
+    return module, b"\x0a" + size + module + b"\x1a\x00"  # fields hlo_module and buffer_assignment
+
+
+def test_a_dump_of_xlas_holds_a_module() -> None:
+    x = matrices("f8", 2, 2)
+    for data in _protos():
+        made = tj.compile(tj.interop.module_of_proto(data))(x)
+        np.testing.assert_allclose(made, np.sin(x) @ x, rtol=1e-12)
+
+
+def test_protos_that_are_cut_short_are_refused_wherever_they_end() -> None:
+    for data, least in zip(_protos(), (0, 2), strict=True):
+        for length in range(len(data) - least):
+            with pytest.raises(ArgumentError, match="module_of_proto: "):
+                tj.interop.module_of_proto(data[:length])
+
+
+def test_damaged_bytecode_never_ends_the_process() -> None:
+    """MLIR's reader of bytecode crashes on some of these."""
+    whole = bytes(export.export(jax.jit(jnp.sort))(np.ones((3, 3))).mlir_module_serialized)
+    draw = np.random.default_rng(0)
+    for _ in range(40):
+        damaged = bytearray(whole)
+        damaged[draw.integers(len(whole))] = draw.integers(256)
+        with suppress(TracejitError):
+            tj.from_stablehlo(bytes(damaged))
+    for length in range(4, len(whole), 16):
+        with pytest.raises(ArgumentError, match="from_stablehlo: "):
+            tj.from_stablehlo(whole[:length])
+
+
+def test_bytecode_of_a_later_version_is_refused() -> None:
+    whole = bytes(export.export(jax.jit(jnp.sort))(np.ones(3)).mlir_module_serialized)
+    with pytest.raises(ArgumentError, match=r"bytecode version .* is newer than the current"):
+        tj.from_stablehlo(whole[:4] + b"n" + whole[5:])
 
 
 def test_functions_of_the_other_process_are_refused() -> None:

@@ -57,10 +57,13 @@ def read_module(file: str) -> Module:
     HloModuleProto. Raises `HloParseError`, `ArgumentError`, `OSError`, and `UnsupportedError` where
     jaxlib is needed and not installed.
     """
-    if file.endswith((".mlir", ".mlirbc")):
-        return verify(_interop().from_stablehlo(Path(file).read_bytes()))
-    if file.endswith(".pb"):
-        return verify(_interop().module_of_proto(Path(file).read_bytes()))
+    if file.endswith((".mlir", ".mlirbc", ".pb")):
+        read = "module_of_proto" if file.endswith(".pb") else "from_stablehlo"
+        data = Path(file).read_bytes()
+        try:
+            return verify(getattr(_interop(), read)(data))
+        except ArgumentError as error:
+            raise ArgumentError(f"{file}: {error.message}", error.source) from None
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

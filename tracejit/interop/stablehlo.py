@@ -13,7 +13,9 @@ from typing import Any
 from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.graph import Module
 from tracejit.hlo import parse
+from tracejit.interop.protos import module_bytes
 from tracejit.loading import load_if_any
+from tracejit.system.processes import in_a_copy
 from tracejit.tracebacks import api_boundary
 
 _BYTECODE = b"ML\xefR"
@@ -63,13 +65,20 @@ def from_stablehlo(source: str | bytes | Any) -> Module:
 
 @api_boundary
 def module_of_proto(data: bytes) -> Module:
-    """The module of a serialised HloModuleProto, as XLA dumps it.
+    """The module of a serialised HloModuleProto, or of the HloProto that XLA dumps.
 
-    Raises `ArgumentError` for bytes that are none, `UnsupportedError` without jaxlib.
+    Raises `ArgumentError` for what are no bytes, for bytes that are neither and for bytes that end
+    early, `UnsupportedError` without jaxlib.
+
+    >>> from pathlib import Path
+    >>> tj.interop.module_of_proto(Path("module.hlo.pb").read_bytes())  # doctest: +SKIP
     """
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise ArgumentError(f"module_of_proto: bytes are needed, not {type(data).__name__}")
     hlo = needed("jaxlib._hlo", "module_of_proto")
+    whole = module_bytes(bytes(data))
     try:
-        module = hlo.HloModule.from_serialized_hlo_module_proto(bytes(data))
+        module = hlo.HloModule.from_serialized_hlo_module_proto(whole)
     except Exception as error:
         raise ArgumentError(f"module_of_proto: {_first_lines(error)}") from None
     return parse(_hlo_text(module))
@@ -87,12 +96,20 @@ def _hlo_text(module: Any) -> str:
 
 
 def _text_of(source: str | bytes | bytearray) -> str:
-    """StableHLO as MLIR text; portable artifacts are upgraded to this version of the dialect."""
+    """StableHLO as MLIR text; portable artifacts are upgraded to this version of the dialect.
+
+    MLIR's reader of bytecode crashes on some that is damaged, so a copy of this process reads it.
+    """
     if isinstance(source, str):
         return source
     data = bytes(source)
     if not data.startswith(_BYTECODE):
         return data.decode("utf-8")
+    _context()  # is loaded once, here
+    return in_a_copy(lambda: _text_of_bytecode(data).encode()).decode()
+
+
+def _text_of_bytecode(data: bytes) -> str:
     context, ir, stablehlo = _context()
     with context:
         try:
@@ -109,6 +126,7 @@ def _context() -> tuple[Any, Any, Any]:
     stablehlo = needed("jaxlib.mlir.dialects.stablehlo", "from_stablehlo")
     extension = needed("jaxlib.mlir._mlir_libs._jax_mlir_ext", "from_stablehlo")
     context = ir.Context()
+    context.enable_multithreading(False)  # a copy of the process has no threads
     registry = ir.DialectRegistry()
     extension.register_dialects(registry)
     context.append_dialect_registry(registry)

@@ -14,9 +14,10 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 from tracejit.system import OPEN_FILES
 
@@ -71,6 +72,59 @@ def fork() -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return os.fork()
+
+
+class CopyError(Exception):
+    """A function in a copy of this process raised, or the copy crashed; the message says which."""
+
+
+def in_a_copy(function: Callable[[], bytes]) -> bytes:
+    """What a function returns, by a copy of this process that may crash in its place.
+
+    What it prints is lost. Where processes are not copied it runs here. Raises `CopyError`.
+    """
+    if not FORKS or any(name in sys.modules for name in _BY_NETWORK):
+        try:
+            return function()
+        except Exception as error:
+            raise CopyError(str(error)) from error
+    reading, writing = os.pipe()
+    process = fork()
+    if process == 0:
+        _answer(function, writing)
+    os.close(writing)
+    with open(reading, "rb") as pipe:
+        answer = pipe.read()
+    status = end_of_process(process)
+    if answer[:1] == _RETURNED:
+        return answer[1:]
+    if answer[:1] == _RAISED:
+        raise CopyError(answer[1:].decode())
+    named = (
+        signal.Signals(-status).name if status is not None and status < 0 else f"status {status}"
+    )
+    raise CopyError(f"the reader ends the process ({named})")
+
+
+_RETURNED, _RAISED = b"+", b"-"
+
+
+def _answer(function: Callable[[], bytes], writing: int) -> NoReturn:
+    """Writes what a function returns or raises, and ends this copy of the process."""
+    try:
+        crash_in_silence()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nothing, 1)
+        os.dup2(nothing, 2)
+        try:
+            answer = _RETURNED + function()
+        except Exception as error:
+            answer = _RAISED + str(error).encode()
+        view = memoryview(answer)
+        while view:
+            view = view[os.write(writing, view) :]
+    finally:
+        os._exit(0)
 
 
 def name_process(name: str) -> None:
