@@ -8,7 +8,8 @@ nothing is rounded, but XLA's CPU backend has taken denormal numbers for zeros, 
 op that it composes of others. Any run may give zeros and NaN other signs, and NaN other bits. What
 still differs is looked at in more runs (`MORE`): chance may have turned the same things every time.
 
-Numbers of which nothing is known are others in each run: those that `tests.fuzz.known` and
+Numbers of which nothing is known are others in each run, and in `MORE` of either sign, infinite or
+NaN, so that what chooses one of them chooses another: those that `tests.fuzz.known` and
 `tests.fuzz.unknown` say so of.
 """
 
@@ -84,6 +85,7 @@ MORE = (
     Run("any", 0, 60, 4),
     Run("any", 0, -3, 9, step=-1),
     Run("any", 0, 5, -9, step=1),
+    *(Run("any", 0, 2 + number, 10 + number) for number in range(24)),
 )
 
 
@@ -220,6 +222,11 @@ def _replaced(array: np.ndarray, run: Run, where: np.ndarray | bool) -> np.ndarr
     """The run's unknown number in all those places."""
     if element_type_of(array.dtype).is_inexact:
         numbers = np.array(run.unknown)
+        if run in MORE:
+            rng = np.random.default_rng(MORE.index(run))
+            extremes = rng.choice([-np.inf, np.inf, np.nan], array.shape)
+            sizes = rng.choice([-2, -1, 1, 2], array.shape) * run.unknown
+            numbers = np.where(rng.random(array.shape) < 0.5, extremes, sizes)
     else:
         numbers = run.whole + run.step * np.arange(array.size).reshape(array.shape)
     if array.dtype == bool:

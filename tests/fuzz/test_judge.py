@@ -11,6 +11,7 @@ from tests.fuzz import refused
 from tests.fuzz.comparing import leaves
 from tests.fuzz.judging import judge_graph
 from tests.fuzz.noise import disagreements
+from tests.fuzz.verdict import verdict
 from tests.judge import run_xla
 from tracejit import ops
 from tracejit.backends.numpy import evaluate
@@ -277,3 +278,18 @@ def test_xla_has_zeros_of_a_type_without_them() -> None:
         theirs = leaves(run_xla(Module("sums", entry), given))
         differ = [str(a) != str(b) for a, b in zip(sums, theirs, strict=True)]
         assert differ == [size == 1] * 2
+
+
+def test_zeros_of_a_sort_that_need_not_be_stable() -> None:
+    shape = Shape(ElementType.F64, (40,))
+    for is_stable in (False, True):
+        entry = computation(
+            "entry",
+            lambda x, s=is_stable: ops.tuple_([ops.sort(x, is_stable=s)]),
+            shape,
+        )
+        given = np.concatenate([np.zeros(20), -np.zeros(19), np.ones(1)])
+        (expected,) = leaves(evaluate(entry, [given]))
+        wrong = np.concatenate([expected[:39][::-1], expected[39:]])
+        assert bool(verdict(entry, "Sort", [given], [wrong], [expected], True)) is is_stable
+        assert verdict(entry, "Sort", [given], [wrong], [expected], False)

@@ -10,7 +10,7 @@ import pytest
 from tests.building import computation
 from tests.fuzz.comparing import leaves
 from tests.fuzz.judging import judge_graph
-from tests.fuzz.noise import disagreements
+from tests.fuzz.noise import MORE, _replaced, disagreements
 from tracejit import ops
 from tracejit.backends.numpy import evaluate
 from tracejit.graph import Computation, Instruction, Module
@@ -161,3 +161,12 @@ def test_unknown_integers_are_negative_too() -> None:
     assert not found(entry, given, [True, False], True)
     assert found(entry, given, [False, True], True)
     assert found(entry, given, [True, False], False)
+
+
+def test_unknown_numbers_of_a_run_differ() -> None:
+    """Of equal numbers a window chooses the same one in every run."""
+    for run in MORE:
+        made = _replaced(np.zeros(64, np.float32), run, True)
+        assert len({*made[np.isfinite(made)].tolist()} | {np.inf, -np.inf}) >= 3, run
+        assert np.isnan(made).any()
+        assert {np.inf, -np.inf} <= {*made.tolist()}
