@@ -196,6 +196,10 @@ class DynamicIndexError(TracejitError, IndexError):
     """An index, known only while running, was out of range, and was asked to say so."""
 
 
+class EmptySelectionError(TracejitError, ValueError):
+    """The greatest or least of no elements was asked for, and was asked to say so."""
+
+
 class IntegerDivisionError(TracejitError, ZeroDivisionError):
     """An integer was divided by zero, and was asked to say so."""
 

@@ -35,7 +35,7 @@ def test_if() -> None:
     assert text.startswith(
         "bool: the value pred[] depends on argument p['w'] of branch, unknown while tracing; "
         "write jit(f, autograph=True), which records if, while, for, and, or, not and chained "
-        "comparisons on traced values; without it if, while, and, or, not and chained comparisons "
+        "comparisons on traced values; without it if, and, or, not and chained comparisons "
         "need it now; write np.where(condition, a, b)"
     )
     assert text.endswith(f"(test_concretization.py:{branch.__code__.co_firstlineno + 1})")

@@ -299,19 +299,23 @@ def test_floats_that_are_no_integer_of_64_bits() -> None:
         assert compiled(-(2.0**63)) == -(2**63)
         assert compiled(5.0) == 5
         for number in (2.0**63, -1e30, np.inf, np.nan):
-            with pytest.raises(OverflowError, match=r"leaves 64 bits|is no integer"):
+            message = (
+                "leaves 64 bits" if np.isfinite(number) else f"element_type: {number} is no integer"
+            )
+            with pytest.raises(OverflowError, match=message):
                 compiled(number)
 
 
 def test_negative_integers_as_exponents_and_shifts() -> None:
-    refused: list[Callable[[Any], Any]] = [
-        lambda n: 2**n,
-        lambda n: 5 << n,
-        lambda n: 5 >> n,
-        lambda n: np.arange(3) ** n,
+    power = "pow: an integer to the power of a negative one is no integer; make the base a float"
+    refused: list[tuple[Callable[[Any], Any], str]] = [
+        (lambda n: 2**n, power),
+        (lambda n: np.arange(3) ** n, power),
+        (lambda n: 5 << n, "shift_left: shifts by a negative number of bits"),
+        (lambda n: 5 >> n, "shift_right_arithmetic: shifts by a negative number of bits"),
     ]
-    for function in refused:
-        with pytest.raises(ValueError, match="negative"):
+    for function, message in refused:
+        with pytest.raises(ValueError, match=message):
             checked(function, -1)
         np.testing.assert_array_equal(checked(function, 2), function(2))
     assert checked(lambda n: 2.0**n, -1) == 0.5
@@ -320,3 +324,26 @@ def test_negative_integers_as_exponents_and_shifts() -> None:
 def test_a_modulus_is_refused() -> None:
     with pytest.raises(TypeError, match="pow: a modulus is not supported for traced values"):
         tj.jit(lambda n: pow(n, 3, 7))(5)
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_extremes_of_no_element(name: str) -> None:
+    def function(x: Any, mask: Any) -> Any:
+        return getattr(x[mask], name)()
+
+    def of_columns(x: Any, mask: Any) -> Any:
+        return getattr(x[mask], name)(axis=0)
+
+    x = np.arange(12.0).reshape(4, 3)
+    for mask in (x > 5, x[:, 0] > 5):
+        np.testing.assert_array_equal(checked(function, x, mask), function(x, mask))
+        with pytest.raises(ValueError, match=r"a mask selects no element.*test_check\.py"):
+            checked(function, x, mask & False)
+        assert np.isinf(tj.jit(function)(x, mask & False))
+    rows = x[:, 0] > 5
+    np.testing.assert_array_equal(checked(of_columns, x, rows), of_columns(x, rows))
+    assert checked(lambda x, m: np.max(x, where=m, initial=-np.inf), x, x > 99) == -np.inf
+    gradient = tj.grad(lambda x: getattr(x[x > 5], name)())(x)
+    assert gradient.sum() == 1
+    batched = tj.vmap(lambda x, m: getattr(x[m], name)())(x, x > 4)[2:]
+    np.testing.assert_array_equal(batched, getattr(x[2:], name)(axis=1))

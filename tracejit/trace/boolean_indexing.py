@@ -15,9 +15,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tracejit.errors import ArgumentError, ConcretizationError, ShapeError, TracerLeakError
-from tracejit.graph import Instruction
+from tracejit.graph import Computation, Instruction
 from tracejit.ops import comparison, elementwise, layout
 from tracejit.ops.computations import highest, lowest
+from tracejit.ops.constants import parameter
+from tracejit.ops.control import composite_call
 from tracejit.shapes import ElementType
 from tracejit.trace.concrete import dependence
 from tracejit.trace.convert import PYTHON_SCALARS, operand
@@ -200,6 +202,8 @@ class Masked:
             function, whole = np.sum, call(np.not_equal, whole, 0)
         if function in _EXTREMES and kwargs.get("initial") is None:
             kwargs["initial"] = _of_none(whole.element_type, _EXTREMES[function])
+            selected = Masked(whole, some(self.mask), self.axis)
+            return call(function, whole, self._axes(axis), *args, **kwargs, where=selected._wide())
         return call(function, whole, self._axes(axis), *args, **kwargs, where=self._wide())
 
     def _axes(self, axis: Any) -> Any:
@@ -334,6 +338,16 @@ class Masked:
     def copy(self, order: str = "C") -> Masked:
         """The same elements, another array."""
         return Masked(self.whole.copy(), self.mask, self.axis)
+
+
+SOME = "tracejit.some"
+"""The name of a composite that gives its operand, of which ``check=True`` requires a true one."""
+
+
+def some(mask: Instruction) -> Instruction:
+    """``mask``, which must select something."""
+    given = parameter(0, mask.shape)
+    return composite_call(Computation("some", (given,), given), [mask], SOME)
 
 
 def _of_none(element_type: ElementType, extreme: Callable[[ElementType], Any]) -> Any:

@@ -18,7 +18,7 @@ from tracejit.trace.evaluation import behind, known_value, unknown_arguments
 STATIC = "or make the argument static: jit(f, static_argnums=...)"
 ADVICE = {
     "bool": (
-        "if, while, and, or, not and chained comparisons need it now; write "
+        "if, and, or, not and chained comparisons need it now; write "
         f"np.where(condition, a, b), np.logical_and, np.logical_or or tracejit.lax.cond, {STATIC}"
     ),
     "int": f"keep it as an array (x.astype(int)), {STATIC}",

@@ -17,6 +17,7 @@ from tracejit.backends.numpy.interpreter import evaluate_instruction, stepping
 from tracejit.cuda import device_of_arguments, to_device
 from tracejit.errors import (
     DynamicIndexError,
+    EmptySelectionError,
     IntegerDivisionError,
     IntegerOverflowError,
     NegativeIntegerError,
@@ -27,6 +28,7 @@ from tracejit.graph import Instruction, Op
 from tracejit.native_calls import watching_memory
 from tracejit.ops.comparison import COMPARE
 from tracejit.ops.constants import CONSTANT
+from tracejit.ops.control import CALL, COMPOSITE_NAME
 from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
 from tracejit.ops.element_types import BITCAST_CONVERT_TYPE, CONVERT_ELEMENT_TYPE
 from tracejit.ops.elementwise import (
@@ -45,6 +47,7 @@ from tracejit.ops.indexing import GATHER, SCATTER
 from tracejit.ops.layout import BROADCAST_IN_DIM, DYNAMIC_SLICE, DYNAMIC_UPDATE_SLICE
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
 from tracejit.shapes import ElementType
+from tracejit.trace.boolean_indexing import SOME
 from tracejit.trace.indexing import DROPPED
 from tracejit.transforms.interpreted import Interpreted
 
@@ -161,7 +164,7 @@ def _require_64_bits(instruction: Instruction, exact: int) -> None:
 
 
 def _look_at_exponent(instruction: Instruction, operands: Sequence[Any], steps: _Steps) -> None:
-    """Of integers: Python's result would be a float, NumPy raises."""
+    """Checks powers of integers: Python's result would be a float, NumPy raises."""
     is_integral = instruction.array_shape.element_type.is_integral
     if is_integral and np.any(operands[1] < 0):
         raise NegativeIntegerError(
@@ -217,6 +220,15 @@ _EXACT: dict[Op, Callable[..., int]] = {
     POW: _power,
     SHIFT_LEFT: _shifted,
 }
+
+
+def _look_at_composite(instruction: Instruction, operands: Sequence[Any], steps: _Steps) -> None:
+    name = dict(instruction.attributes["frontend_attributes"]).get(COMPOSITE_NAME)
+    if name == SOME and not np.any(operands[0]):
+        raise EmptySelectionError(
+            "reduce: a mask selects no element, and the greatest or the least of none is asked for",
+            instruction.source,
+        )
 
 
 def _look_at_guard(instruction: Instruction, operands: Sequence[Any], steps: _Steps) -> None:
@@ -308,6 +320,7 @@ _LOOKS: dict[Op, Callable[[Instruction, Sequence[Any], _Steps], None]] = {
     SHIFT_LEFT: _look_at_shift,
     SHIFT_RIGHT_ARITHMETIC: _look_at_shift,
     CONVERT_ELEMENT_TYPE: _look_at_conversion,
+    CALL: _look_at_composite,
     SELECT: _look_at_guard,
     DYNAMIC_SLICE: _look_at_starts,
     DYNAMIC_UPDATE_SLICE: _look_at_starts,
