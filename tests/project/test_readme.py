@@ -14,6 +14,7 @@ README = (checkout.ROOT / "README.md").read_text(encoding="utf-8")
 
 def test_the_example_runs(tmp_path: Path) -> None:
     (example,) = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    (printed,) = re.findall(r"^```text\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
     assert len([line for line in example.splitlines() if line]) == 10
     script = tmp_path / "example.py"
     script.write_text(example, encoding="utf-8")
@@ -21,8 +22,15 @@ def test_the_example_runs(tmp_path: Path) -> None:
         [sys.executable, "-W", "error", script], text=True, capture_output=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "HloModule" in done.stdout
+    at = [done.stdout.index(part.strip()) for part in printed.split("...\n") if part]
+    assert at == sorted(at)
+    assert at[0] == 0
     assert done.stderr == ""
+
+
+def test_it_fits_a_screen_and_a_half() -> None:
+    """Of some sixty lines each."""
+    assert len(README.splitlines()) <= 100
 
 
 def requirement_names(requirements: list[str]) -> list[str]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
+import tracejit as tj
 from tests.project import checkout
 from tests.project.reference import DESCRIBED, MODULES, PAGES, page
 from tests.project.site import on_page_markdown, without_prompts
@@ -35,6 +39,25 @@ def test_it_builds_strictly(tmp_path: Path) -> None:
 def test_every_page_is_in_the_navigation() -> None:
     listed = re.findall(r": (\S+\.md)$", (checkout.ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     assert sorted(listed) == sorted(p.relative_to(DOCS).as_posix() for p in DOCS.rglob("*.md"))
+
+
+def test_every_name_on_the_pages_exists() -> None:
+    """`tj.name` and `tracejit.name.name`, as far as modules and classes reach."""
+    files = [
+        *DOCS.rglob("*.md"),
+        *checkout.ROOT.glob("notebooks/*.ipynb"),
+        checkout.ROOT / "README.md",
+    ]
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        for name in set(re.findall(r"\b(?:tj|tracejit)((?:\.[A-Za-z_]\w*)+)", text)):
+            found: Any = tj
+            for part in name.split(".")[1:]:
+                if not isinstance(found, (ModuleType, type)) or part == "md":
+                    break
+                if not hasattr(found, part) and isinstance(found, ModuleType):
+                    importlib.import_module(f"{found.__name__}.{part}")
+                found = getattr(found, part)
 
 
 @pytest.mark.parametrize("module", (MODULES | DESCRIBED).values())
