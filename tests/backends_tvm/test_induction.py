@@ -179,6 +179,12 @@ def test_a_row_is_not_written_before_its_iteration() -> None:
         assert (not unwritten(changed)) == is_right
 
 
+@pytest.mark.parametrize("stated", [0, 1, ROWS - 1, ROWS + 1])
+def test_a_stated_trip_count_is_checked(stated: int) -> None:
+    (finding,) = (f for f in unwritten(program([ROW, *STEP], steps=stated)) if f.is_certain)
+    assert f"runs {ROWS} times, not {stated} as the program states" in finding.text
+
+
 def _stacked(x: Any) -> Any:
     return tj.lax.scan(lambda c, row: (c + row, c * row), x[0], x)[1]
 

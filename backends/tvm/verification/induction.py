@@ -2,6 +2,8 @@
 
     made = Induction(program, footprints)
     made.trips(loop)        # a lower bound on its number of iterations, 0 if nothing is known
+    made.runs(loop)         # whether its body certainly runs
+    made.miscounted(loop)   # a trip count that is not the one that the program states, or None
     made.stores(loop)       # what its kernels have certainly stored when it ends
 
 Follows integers of one element through the calls of a program. One that is a before a loop, and
@@ -100,15 +102,24 @@ class Induction:
         self._footprints = footprints
         self._stores: dict[int, list[Stored]] = {}
         self._trips: dict[int, int] = {}
+        self._enters: dict[int, bool] = {}
+        self._miscounted: dict[int, int] = {}
         self._symbols: set[Symbol] = set()
         self._left = _MOST_ANALYSES
         loops = [node for node in walk(program.calls) if isinstance(node, Loop)]
         inside = (node for loop in loops for node in walk(loop.body) if isinstance(node, Call))
-        if any(self._partial(self._kernels[call.kernel]) for call in inside):
+        is_stated = any(loop.steps is not None for loop in loops)
+        if is_stated or any(self._partial(self._kernels[call.kernel]) for call in inside):
             self._run(program.calls, {}, ())
 
     def trips(self, loop: Loop) -> int:
         return self._trips.get(id(loop), 0)
+
+    def runs(self, loop: Loop) -> bool:
+        return self._enters.get(id(loop), False)
+
+    def miscounted(self, loop: Loop) -> int | None:
+        return self._miscounted.get(id(loop))
 
     def stores(self, loop: Loop) -> Sequence[Stored]:
         return self._stores.get(id(loop), ())
@@ -253,10 +264,14 @@ class Induction:
     # Loops and branches
 
     def _loop(self, loop: Loop, integers: Integers, around: tuple[_Around, ...] | None) -> None:
-        counted = self._counted(loop, integers)
+        is_entered, counted = self._counted(loop, integers)
         known = self._trips.get(id(loop))
         trips = 0 if counted is None else counted.trips
         self._trips[id(loop)] = trips if known is None else min(known, trips)
+        if around is not None:
+            self._enters[id(loop)] = self._enters.get(id(loop), True) and is_entered
+            if counted is not None and loop.steps not in (None, trips):
+                self._miscounted[id(loop)] = trips
         nodes = [*loop.condition, *loop.body]
         if counted is None:
             for node in walk(nodes):
@@ -288,15 +303,17 @@ class Induction:
         self._symbols.add(made)
         return made
 
-    def _counted(self, loop: Loop, start: Integers) -> _Counted | None:
-        """The trip count of a loop, if an induction variable decides it."""
+    def _counted(self, loop: Loop, start: Integers) -> tuple[bool, _Counted | None]:
+        """Whether a loop's body certainly runs, and its trip count, if an induction variable
+        decides it.
+        """
         after = dict(start)
         self._run(loop.condition, after, None)
         first = after.get(_of_predicate(loop))
         if first is None or first.terms:
-            return None
+            return False, None
         if not first.constant:
-            return _Counted(0, {place: 0 for place in start}, False)
+            return False, _Counted(0, {place: 0 for place in start}, False)
         self._run(loop.body, after, None)
         steps = {}
         for place, value in start.items():
@@ -306,8 +323,8 @@ class Induction:
         for is_split in (False, True):
             counted = self._checked(loop, start, steps, is_split)
             if counted is not None:
-                return counted
-        return None
+                return True, counted
+        return True, None
 
     def _checked(
         self, loop: Loop, start: Integers, steps: Mapping[Location, int], is_split: bool

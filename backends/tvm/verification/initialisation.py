@@ -195,7 +195,14 @@ class _Walk:
                 self._branch(node, is_certain)
 
     def _loop(self, loop: Loop, is_certain: bool) -> None:
-        runs = bool(loop.steps) or self._induction.trips(loop) > 0
+        runs = self._induction.runs(loop)
+        miscounted = self._induction.miscounted(loop)
+        if miscounted is not None:
+            text = f"a loop's body runs {miscounted} times, not {loop.steps} as the program states"
+            self._add(None, text, is_certain=True)
+        elif loop.steps and not runs:
+            self._add(None, f"a loop's body is not proven to run {loop.steps} times")
+            runs = True
         self._run(loop.condition, is_certain)
         self._need(loop.predicate, 1, "a loop's predicate", is_certain)
         before = self._state.copied()
