@@ -61,7 +61,7 @@ def _first(call: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def _calls(*calls: Callable[[], Any]) -> list[float]:
+def median_times(*calls: Callable[[], Any]) -> list[float]:
     counts = [max(1, int(SECONDS / max(_first(call), 1e-7))) for call in calls]
     times: list[list[float]] = [[] for _ in calls]
     for _ in range(ROUNDS):
@@ -93,7 +93,7 @@ def main() -> None:
                 return jax.block_until_ready(f(*x))
 
             firsts = [_first(their_call), _first(our_call)][::-1]
-            calls = _calls(our_call, their_call)
+            calls = median_times(our_call, their_call)
             ratios.append((firsts[0] / firsts[1], calls[0] / calls[1]))
             cells = [
                 *(f"{1e3 * t:.0f}" for t in firsts), f"{ratios[-1][0]:.2f}",

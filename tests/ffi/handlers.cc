@@ -199,6 +199,25 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(SumInThreads, sum_in_threads,
                                   .Arg<ffi::Buffer<ffi::F64>>()
                                   .Ret<ffi::Buffer<ffi::F64>>());
 
+// The sum of a vector, by one task of a thread pool.
+static ffi::Future sum_in_pool(ffi::ThreadPool pool, ffi::Buffer<ffi::F64> x,
+                               ffi::ResultBuffer<ffi::F64> y) {
+  ffi::Promise promise;
+  ffi::Future future(promise);
+  pool.Schedule([=]() mutable {
+    double sum = 0;
+    for (size_t i = 0; i < x.element_count(); ++i) sum += x.typed_data()[i];
+    y->typed_data()[0] = sum;
+    promise.SetAvailable();
+  });
+  return future;
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(SumInPool, sum_in_pool,
+                              ffi::Ffi::Bind()
+                                  .Ctx<ffi::ThreadPool>()
+                                  .Arg<ffi::Buffer<ffi::F64>>()
+                                  .Ret<ffi::Buffer<ffi::F64>>());
+
 // A thousand tasks of a pool, counted; the last one ends the call.
 static ffi::Future many_tasks(ffi::ThreadPool pool, ffi::ResultBuffer<ffi::S64> y) {
   ffi::Promise promise;

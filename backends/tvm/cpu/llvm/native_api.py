@@ -347,6 +347,49 @@ define void @tracejit_ffi_reset(ptr %host) {{
   %wake = call i32 @pthread_cond_init(ptr [%host Host.wake], ptr null)
   ret void
 }}
+; The first task, or null; the caller holds the lock.
+define internal ptr @tracejit_ffi_take(ptr %host) {{
+  %task = load ptr, ptr [%host Host.first]
+  %is_none = icmp eq ptr %task, null
+  br i1 %is_none, label %done, label %take
+take:
+  %next = load ptr, ptr [%task Task.next]
+  store ptr %next, ptr [%host Host.first]
+  %waiting = load i64, ptr [%host Host.waiting]
+  %left = add i64 %waiting, -1
+  store i64 %left, ptr [%host Host.waiting]
+  br label %done
+done:
+  ret ptr %task
+}}
+define internal void @tracejit_ffi_run(ptr %task) {{
+  %run = load ptr, ptr [%task Task.run]
+  %data = load ptr, ptr [%task Task.data]
+  call void @free(ptr %task)
+  call void %run(ptr %data)
+  ret void
+}}
+; Runs tasks until a future is done or none is left: waking another thread for them takes longer.
+define internal void @tracejit_ffi_help(ptr %host, ptr %future) {{
+  %mutex = getelementptr i8, ptr %host, i64 {abi.Host.mutex.offset}
+  %done_at = getelementptr i8, ptr %future, i64 {abi.Future.done.offset}
+  br label %look
+look:
+  %done = load atomic i64, ptr %done_at acquire, align 8
+  %is_done = icmp ne i64 %done, 0
+  br i1 %is_done, label %end, label %search
+search:
+  %locked = call i32 @pthread_mutex_lock(ptr %mutex)
+  %task = call ptr @tracejit_ffi_take(ptr %host)
+  %unlocked = call i32 @pthread_mutex_unlock(ptr %mutex)
+  %is_none = icmp eq ptr %task, null
+  br i1 %is_none, label %end, label %run
+run:
+  call void @tracejit_ffi_run(ptr %task)
+  br label %look
+end:
+  ret void
+}}
 define internal ptr @tracejit_ffi_work(ptr %host) {{
   %mutex = getelementptr i8, ptr %host, i64 {abi.Host.mutex.offset}
   %wake = getelementptr i8, ptr %host, i64 {abi.Host.wake.offset}
@@ -356,7 +399,7 @@ again:
   %locked = call i32 @pthread_mutex_lock(ptr %mutex)
   br label %look
 look:
-  %task = load ptr, ptr [%host Host.first]
+  %task = call ptr @tracejit_ffi_take(ptr %host)
   %is_none = icmp eq ptr %task, null
   br i1 %is_none, label %rest, label %take
 rest:
@@ -373,16 +416,8 @@ wait:
   store i64 %fewer, ptr %idle_at
   br label %look
 take:
-  %next = load ptr, ptr [%task Task.next]
-  store ptr %next, ptr [%host Host.first]
-  %waiting = load i64, ptr [%host Host.waiting]
-  %left = add i64 %waiting, -1
-  store i64 %left, ptr [%host Host.waiting]
   %unlocked = call i32 @pthread_mutex_unlock(ptr %mutex)
-  %run = load ptr, ptr [%task Task.run]
-  %data = load ptr, ptr [%task Task.data]
-  call void @free(ptr %task)
-  call void %run(ptr %data)
+  call void @tracejit_ffi_run(ptr %task)
   br label %again
 stop:
   %last = call i32 @pthread_mutex_unlock(ptr %mutex)
@@ -516,7 +551,7 @@ define internal void @tracejit_ffi_finish(ptr %future, ptr %error) {{
   %mutex = getelementptr i8, ptr %future, i64 {abi.Future.mutex.offset}
   %locked = call i32 @pthread_mutex_lock(ptr %mutex)
   store ptr %error, ptr [%future Future.error]
-  store i64 1, ptr [%future Future.done]
+  store atomic i64 1, ptr [%future Future.done] release, align 8
   %woken = call i32 @pthread_cond_broadcast(ptr [%future Future.changed])
   %unlocked = call i32 @pthread_mutex_unlock(ptr %mutex)
   ret void
@@ -557,6 +592,8 @@ entry:
   %goes_on = icmp ne ptr %future, null
   br i1 %goes_on, label %wait, label %known
 wait:
+  %pool = call ptr @tracejit_ffi_host_of(ptr %run)
+  call void @tracejit_ffi_help(ptr %pool, ptr %future)
   %late = call ptr @tracejit_ffi_wait(ptr %future)
   br label %known
 known:
