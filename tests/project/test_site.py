@@ -60,6 +60,22 @@ def test_every_name_on_the_pages_exists() -> None:
                 found = getattr(found, part)
 
 
+def test_every_setting_is_in_the_table() -> None:
+    """The environment variables of the code are those of the page, each once."""
+    files = [
+        p
+        for folder in ("tracejit", "autodiff", "backends")
+        for p in (checkout.ROOT / folder).rglob("*.py")
+    ]
+    used = {
+        name for p in files for name in re.findall(r"\bTRACEJIT_[A-Z_]+\b", p.read_text("utf-8"))
+    }
+    page = (DOCS / "what_to_know.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[A-Z].*?) \|", page, re.MULTILINE)
+    listed = [name for row in rows for name in re.findall(r"TRACEJIT_[A-Z_]+", row)]
+    assert sorted(listed) == sorted(used)
+
+
 @pytest.mark.parametrize("module", (MODULES | DESCRIBED).values())
 def test_the_reference_is_what_the_code_says(module: str) -> None:
     written = (PAGES / f"{module}.md").read_text(encoding="utf-8")

@@ -166,6 +166,35 @@ def test_an_interrupt_ends_compiled_code(what: str, threads: str) -> None:
     assert said == "True"
 
 
+def test_donated_arguments() -> None:
+    """The call ends, and the next one writes over its own arguments."""
+    said = python(
+        """
+import signal, threading, time
+import numpy as np
+import tracejit as tj
+
+def count(state, x):
+    step = lambda c: (c[0] + 1e-9, np.sin(c[1]))
+    return tj.lax.while_loop(lambda c: c[0].sum() < x, step, state)
+
+program = tj.jit(count, donate_argnums=0)
+made = lambda: (np.zeros(50_000), np.ones(50_000))
+program(made(), -1.0)
+threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
+begin = time.perf_counter()
+try:
+    program(made(), 1e9)
+except KeyboardInterrupt:
+    print(time.perf_counter() - begin < 11)
+state = made()
+result = program(state, 1e-6)
+print(result[0] is state[0], result[0][0])
+"""
+    )
+    assert said.splitlines() == ["True", "True 1e-09"]
+
+
 # Routines that cannot be ended in the middle, of some seconds and more.
 ROUTINES = """
 import signal, sys, threading, time
