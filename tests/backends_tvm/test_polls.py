@@ -97,3 +97,20 @@ def test_nested_loops_over_many_rows() -> None:
             number = number // 2 if number % 2 == 0 else 3 * number + 1
             total += 1
     assert tj.jit(collatz)(2000) == total
+
+
+def test_loops_nested_four_deep() -> None:
+    def function(n: Any, x: Any) -> Any:
+        s = 0.0
+        for i in range(n):
+            for j in range(n):
+                s = s + x
+                for k in range(n):
+                    s = s * 0.5 + k
+                    for m in range(n):
+                        s = s + j * 0.25 - m + i
+        return s
+
+    jitted = tj.jit(function, autograph=True)
+    for n in (0, 1, 3):
+        np.testing.assert_allclose(jitted(n, 1.5), function(n, 1.5))

@@ -178,12 +178,13 @@ def _counting(body: Stmt, state: Buffer, most: int) -> Stmt:
     least = i32(most // 8)
     counted = tirx.call_extern("int32", "tracejit_count", state.data, least, i32(most))
     given = seq(AllocBuffer(left), store(left, i32(0), least))
-    return seq(given, _in_counted_rows(body, left, counted))
+    # Innermost loops first: what is made of them is not visited again.
+    rows = [(While, lambda each: _in_counted_rows(each, left, counted))]
+    return seq(given, structural_map(body, rows))
 
 
 def _in_counted_rows(given: Any, left: Buffer, counted: Expr) -> Stmt:
-    """The loop in rows of as many iterations as are ``left``, and the loops inside it, which share
-    them.
+    """The loop in rows of as many iterations as are ``left``, which the loops inside it share.
 
     When none is left, ``counted`` says how many the next row has. 0 ends the loop, and then the one
     around it.
@@ -193,8 +194,7 @@ def _in_counted_rows(given: Any, left: Buffer, counted: Expr) -> Stmt:
             if holds: step                do: left -= 1; first; if holds and left > 0: step
                                           goes_on = left <= 0 and (left = count()) > 0
     """
-    inside = [(While, lambda inner: _in_counted_rows(inner, left, counted))]
-    body = structural_map(given.body, inside)
+    body = given.body
     *first, last = body.seq if isinstance(body, SeqStmt) else [body]
     is_step = isinstance(last, IfThenElse) and last.else_case is None
     # A loop in registers ends with its step, and its condition is that of the last one.
