@@ -29,6 +29,8 @@ SAID: dict[str, Callable[[str], bool]] = {
     "profile layer.hlo": lambda out: "tanh(" in out and "dot(" in out and "(layer.py:7)" in out,
     "diff layer.hlo layer.hlo": lambda out: out == "the graphs are equal\n",
     "bisect layer.hlo": lambda out: out == "compiled code computes what the interpreter computes\n",
+    "export layer.hlo -o layer.so --header layer.h": lambda out: "bytes of memory in a call" in out,
+    "export layer.hlo -o layer.a --target cpu:x86-64-v2": lambda out: "bytes, " in out,
     "bisect layer.hlo --against xla": lambda out: "computes what xla computes" in out,
 }
 

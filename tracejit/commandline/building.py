@@ -24,6 +24,8 @@ from tracejit.commandline.showing import FORMS
 from tracejit.errors import ArgumentError
 from tracejit.transforms.export import export, of_module, to_c
 
+_LIBRARIES = (".so", ".dylib", ".dll", ".a")
+
 
 def add_compile(commands: Commands) -> None:
     made = command(commands, "compile", _compile, "compile a module and time it")
@@ -59,7 +61,7 @@ def add_export(commands: Commands) -> None:
         "--to",
         dest="form",
         choices=["library", *sorted(FORMS)],
-        help="what to write: text, or a shared library for C, the default for .so and .dylib",
+        help="what to write: text, or a library for C, the default for .so, .dylib, .dll and .a",
     )
     made.add_argument("-o", "--output", metavar="FILE", required=True, help="where")
     made.add_argument("--header", metavar="FILE", help="write the library's header for C")
@@ -79,13 +81,13 @@ def add_export(commands: Commands) -> None:
 def _export(arguments: argparse.Namespace) -> None:
     module = read_module(arguments.file)
     form = arguments.form
-    if form is None and Path(arguments.output).suffix in (".so", ".dylib"):
+    if form is None and Path(arguments.output).suffix in _LIBRARIES:
         form = "library"
     given = {name: getattr(arguments, name) for name in ("header", "python", "name", "threads")}
     if form == "library":
         target = Target() if arguments.target is None else Target(arguments.target)
         options = {"gradients": arguments.gradients, "target": target, **given}
-        export(of_module(module), arguments.output, **options)
+        print(export(of_module(module), arguments.output, **options))
         return
     if form is None:
         raise ArgumentError(f"export: say what to write to {arguments.output} with --to")
