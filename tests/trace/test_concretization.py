@@ -67,7 +67,7 @@ def test_loop_over_a_traced_range() -> None:
         (lambda x: list(range(x[0].astype(int))), "index: the value s64[]", "known range"),
         (lambda x: np.zeros(x[0].astype(int)), "index: the value s64[]", "must be known"),
         (lambda x: [1, 2, 3][x[0].astype(int)], "index: the value s64[]", "np.asarray(table)"),
-        (lambda x: x.tolist(), "item: the value f64[3]", "return it"),
+        (lambda x: x.tolist(), "tolist: the value f64[3]", "return it"),
         (lambda x: x[0].item(), "item: the value f64[]", "return it"),
         (lambda x: f"{x[0]:.3f}", "format: the value f64[]", "debug.print"),
         (lambda x: {x[0]: 1}, "hash: the value f64[]", "dictionary key"),

@@ -37,6 +37,13 @@ def suppressed(x: Any) -> Any:
     return x + y
 
 
+def as_a_list(x: Any) -> Any:
+    try:
+        return np.array([x, x + 1]).tolist()[0]
+    except TypeError:
+        return x * 0
+
+
 def another_error(x: Any) -> Any:
     try:
         return x if x > 0 else -x
@@ -53,7 +60,7 @@ def in_a_loop(x: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "function", [chosen, bare, suppressed, another_error, in_a_callee, in_a_loop]
+    "function", [chosen, bare, suppressed, as_a_list, another_error, in_a_callee, in_a_loop]
 )
 def test_a_caught_error_is_raised_at_the_end(function: Callable[..., Any]) -> None:
     with pytest.raises(ConcretizationError, match="has caught this error"):

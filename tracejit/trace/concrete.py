@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from tracejit.errors import ConcretizationError
+from tracejit.errors import ConcretizationError, dismiss
 from tracejit.graph import Instruction
 from tracejit.ops.constants import PARAMETER
 from tracejit.shapes import Shape
@@ -36,6 +36,7 @@ ADVICE = {
         "into one; use np. functions, np.asarray(table)[i], and arrays made inside the traced "
         "function"
     ),
+    "tolist": "keep it as an array; return it to see its values",
     "item": "keep it as an array; return it to see its value",
     "format": (
         "a text is made now, before there are values; print it with tracejit.debug.print('{}', x)"
@@ -59,12 +60,6 @@ _LOOP = re.compile(r"\bfor\b.*\brange\(")
 _OF_NUMBERS = frozenset({"bool", "int", "index", "float", "complex", "item", "hash"})
 
 
-class _NoNumberError(ConcretizationError):
-    """NumPy raises an error, too."""
-
-    is_of_tracing = False
-
-
 def concrete(instruction: Instruction, wish: str) -> np.ndarray:
     """The value of an instruction that depends on no unknown argument.
 
@@ -72,12 +67,14 @@ def concrete(instruction: Instruction, wish: str) -> np.ndarray:
     """
     value = known_value(instruction)
     if value is None:
-        # An array of several is no number for NumPy either.
-        is_own = wish in _OF_NUMBERS and instruction.array_shape.size != 1
-        raise (_NoNumberError if is_own else ConcretizationError)(
+        error = ConcretizationError(
             f"{wish}: the value {instruction.shape} depends on {dependence(instruction)}, unknown "
             f"while tracing; {_advice(wish)}"
         )
+        if wish in _OF_NUMBERS and instruction.array_shape.size != 1:
+            # An array of several is no number for NumPy either, whose error may be caught.
+            dismiss(error)
+        raise error
     if wish in LOSING:
         argument = differentiated_argument(instruction)
         if argument is not None:

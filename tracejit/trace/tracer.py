@@ -788,7 +788,7 @@ class Tracer(Operators, Indexing, Methods):
 
     def tolist(self) -> Any:
         """The elements as nested lists, if they are known while tracing."""
-        return concrete(self.instruction, "item").tolist()
+        return concrete(self.instruction, "tolist").tolist()
 
     def __format__(self, spec: str) -> str:
         if spec:
