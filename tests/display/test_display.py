@@ -104,6 +104,7 @@ def every_kind() -> dict[str, Any]:
         "report": compiled.explain(),
         "timed": compiled.explain(X, W, measure=True),
         "memory": lowered.memory_report(),
+        "sizes": lowered.compile().memory_analysis(),
         "cache": jitted.cache_report(),
         "why zero": tj.why_zero(lambda x: np.sum(np.round(x)), X),
         "not zero": tj.why_zero(np.sum, X),

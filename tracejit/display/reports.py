@@ -12,6 +12,7 @@ from tracejit.display.page import bars, folded, paragraph, table
 from tracejit.display.programs import graph_html, ops_text
 from tracejit.passes.memory_report import MemoryReport
 from tracejit.runtime.explaining import Report
+from tracejit.runtime.memory_analysis import MemoryAnalysis
 from tracejit.runtime.units import bytes_text, count_text, time_text
 from tracejit.sources import Source
 from tracejit.transforms.jit.cache_report import CacheReport
@@ -81,6 +82,20 @@ def memory_html(report: MemoryReport) -> str:
     alive = table(["alive at the peak", "shape", "made by", "line"], rows) if rows else ""
     left = len(report.alive) - len(shown)
     return said + _timeline(report) + alive + (paragraph(f"and {left} more") if left else "")
+
+
+def sizes_html(analysis: MemoryAnalysis) -> str:
+    """The bytes of a compiled program, by what they hold."""
+    rows = {
+        "arguments": analysis.argument_size_in_bytes,
+        "results": analysis.output_size_in_bytes,
+        "of these, written over arguments": analysis.alias_size_in_bytes,
+        "constants": analysis.constant_size_in_bytes,
+        "workspace": analysis.temp_size_in_bytes,
+    }
+    sizes = bars([*rows.values()], [bytes_text(value) for value in rows.values()])
+    said = paragraph(f"{bytes_text(analysis.total_size_in_bytes)} together")
+    return said + table(["memory of", "bytes"], zip(rows, sizes, strict=True))
 
 
 def _timeline(report: MemoryReport) -> str:

@@ -22,6 +22,7 @@ from tracejit.display.reports import (
     cache_html,
     memory_html,
     report_html,
+    sizes_html,
     text_html,
     why_zero_html,
 )
@@ -30,6 +31,7 @@ from tracejit.graph import Module
 from tracejit.passes.memory_report import MemoryReport
 from tracejit.runtime.executable import Executable
 from tracejit.runtime.explaining import Report
+from tracejit.runtime.memory_analysis import MemoryAnalysis
 from tracejit.runtime.units import count_text
 from tracejit.tracebacks import api_boundary
 from tracejit.transforms.jit.cache_report import CacheReport
@@ -130,6 +132,7 @@ _FACES: dict[type, Face] = {
     CompiledModule: (_name_of_module, repr, _compiled),
     Report: (lambda report: "kernels", str, report_html),
     MemoryReport: (lambda report: "memory", str, memory_html),
+    MemoryAnalysis: (lambda analysis: "memory", repr, sizes_html),
     CacheReport: (lambda report: report.title, str, cache_html),
     sparray: (lambda matrix: "sparse matrix", matrix_text, matrix_html),
     WhyZero: (lambda answer: f"the gradient in {answer.argument}", str, why_zero_html),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tracejit.errors import UnsupportedError
+from tracejit.loading import supplied
 from tracejit.runtime.executable import Executable
 
 
@@ -34,6 +35,11 @@ class MemoryAnalysis:
             + self.constant_size_in_bytes
             + self.temp_size_in_bytes
         )
+
+    def _repr_html_(self) -> str:
+        """A table with bars, for notebooks."""
+        html: str = supplied("display").html_of(self)
+        return html
 
 
 def memory_analysis(executable: object) -> MemoryAnalysis:
