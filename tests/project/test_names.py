@@ -115,3 +115,12 @@ def test_names_are_pickled() -> None:
     for name in ("mean", "where", "vectorize", "float32", "concat"):
         made = getattr(tj.numpy, name)
         assert pickle.loads(pickle.dumps(made)) is made
+
+
+def test_a_class_of_the_compiler_has_a_name_of_its_own() -> None:
+    """One word, one meaning: no two public classes of `backends/tvm` have one name."""
+    found: dict[str, list[str]] = {}
+    for path in sorted((checkout.ROOT / "backends" / "tvm").rglob("*.py")):
+        for name in re.findall(r"^class ([A-Z]\w*)", path.read_text(encoding="utf-8"), re.M):
+            found.setdefault(name, []).append(str(path))
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tracejit.backends.tvm.analysis.alias_roots import origins
 from tracejit.backends.tvm.buffers.allocator import Lifetime, pack
-from tracejit.backends.tvm.buffers.in_place import BufferReuse, State
+from tracejit.backends.tvm.buffers.in_place import BufferReuse, LoopState
 from tracejit.backends.tvm.fusion.kernel import Fusion, is_given
 from tracejit.backends.tvm.ir.graph import flattened_graph
 from tracejit.backends.tvm.ir.reshapes import base_buffer, stored_as
@@ -106,7 +106,7 @@ class BufferAssignment:
                 body.outputs,
                 strict=True,
             )
-            found.add_loop(number, [State(a, r, p is not f) for a, r, p, f in states])
+            found.add_loop(number, [LoopState(a, r, p is not f) for a, r, p, f in states])
         return found
 
     def _stored_late(self) -> list[tuple[Instruction, int]]:

@@ -48,7 +48,7 @@ def order_updates_last(kernels: Sequence[Fusion], memory: set[Instruction]) -> l
 
 
 @dataclass(frozen=True)
-class State:
+class LoopState:
     """One array of a loop's state: its initial value and its final value.
 
     ``changes`` says whether the body ever writes it.
@@ -133,7 +133,7 @@ class BufferReuse:
                 self.shared[result] = parameter
             self._take_over(parameter, result)
 
-    def add_loop(self, number: int, states: Sequence[State]) -> None:
+    def add_loop(self, number: int, states: Sequence[LoopState]) -> None:
         """Lets a loop update its state in place, and share the state that it never changes."""
         inits = [self._stored_as(state.init) for state in states]
         root_buffers = list(map(self._root_buffer, inits))

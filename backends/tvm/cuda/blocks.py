@@ -15,7 +15,7 @@ from tvm.ir import Range
 
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import memory_buffer
-from tracejit.backends.tvm.codegen.scalar.accumulators import Accumulators
+from tracejit.backends.tvm.codegen.scalar.accumulators import ScalarAccumulators
 from tracejit.backends.tvm.ir.tir import (
     SERIAL,
     UNROLLED,
@@ -89,7 +89,7 @@ def power_of_two(number: int) -> int:
     return 1 << (number - 1).bit_length()
 
 
-Join = Callable[[Emitter, Accumulators, Sequence[object]], Sequence[Stmt]]
+Join = Callable[[Emitter, ScalarAccumulators, Sequence[object]], Sequence[Stmt]]
 """Combines accumulators with other partial results."""
 
 
@@ -188,7 +188,7 @@ class Team:
         return Evaluate(tirx.call_extern("int32", "__syncwarp", const(ALL_LANES, "uint32")))
 
     def joined(
-        self, totals: Accumulators, emitter: Callable[[], Emitter], join: Join
+        self, totals: ScalarAccumulators, emitter: Callable[[], Emitter], join: Join
     ) -> list[Stmt]:
         """Every thread's totals become the team's, joined in one order for all threads."""
         made: list[Stmt] = []
@@ -210,11 +210,11 @@ class Team:
         return [*made, *self._across(totals, emitter, join, warps)]
 
     def _across(
-        self, totals: Accumulators, emitter: Callable[[], Emitter], join: Join, width: int
+        self, totals: ScalarAccumulators, emitter: Callable[[], Emitter], join: Join, width: int
     ) -> list[Stmt]:
         """Merges the totals of each ``width`` neighbouring lanes of a warp."""
         made: list[Stmt] = []
-        others = Accumulators(totals.types)
+        others = ScalarAccumulators(totals.types)
         if width > 1:
             made += others.allocations
         while width > 1:

@@ -34,7 +34,7 @@ class KernelBuffer:
 
 
 @dataclass(frozen=True)
-class Loop:
+class EnclosingLoop:
     """A loop around an access.
 
     The iterations of a vectorised loop run together: they are the lanes of each access.
@@ -66,7 +66,7 @@ class Access:
     memory: KernelBuffer
     indices: Indices
     is_store: bool
-    loops: tuple[Loop, ...]
+    loops: tuple[EnclosingLoop, ...]
     facts: tuple[Linear, ...]
     guards: tuple[int, ...]
     problem: Problem | None = None

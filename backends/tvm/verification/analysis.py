@@ -32,13 +32,13 @@ from tracejit.backends.tvm.ir.tir import (
     Stmt,
     While,
 )
-from tracejit.backends.tvm.verification.accesses import Access, KernelBuffer, Loop, flat
+from tracejit.backends.tvm.verification.accesses import Access, EnclosingLoop, KernelBuffer, flat
 from tracejit.backends.tvm.verification.constraints import Condition, of_type
 from tracejit.backends.tvm.verification.enumeration import outside
 from tracejit.backends.tvm.verification.expressions import (
     Expressions,
     Indices,
-    UnsupportedError,
+    NotModelledError,
     Value,
 )
 from tracejit.backends.tvm.verification.invariants import (
@@ -72,7 +72,7 @@ _MOST_DROPPED = 4
 
 class Analysis(Expressions):
     """The analysis of one kernel; after ``most`` statements and expressions it raises
-    `UnsupportedError`.
+    `NotModelledError`.
 
     The last ``scratch`` parameters are uninitialised temporaries, and the first ``reads`` are
     never written. A loop's body is run several times to find invariants of the integers in the
@@ -86,7 +86,7 @@ class Analysis(Expressions):
         followed: frozenset[int] = frozenset(),
         most: int = MOST_STEPS,
         reads: int = 0,
-        loops: Sequence[Loop] = (),
+        loops: Sequence[EnclosingLoop] = (),
     ) -> None:
         super().__init__(most)
         self._reads = {hash(parameter) for parameter in parameters[:reads]}
@@ -102,7 +102,7 @@ class Analysis(Expressions):
         self._sources: dict[int, set[int]] = {}
         self._end: State | None = None
         self._guesses: dict[Any, Mapping[RegisterElements, Bounds | None]] = {}
-        self._loops: tuple[Loop, ...] = ()
+        self._loops: tuple[EnclosingLoop, ...] = ()
         self._quiet = 0
         self._certain: dict[int, Linear] = {}
         """Facts that hold unconditionally."""
@@ -136,11 +136,11 @@ class Analysis(Expressions):
         return self._registers.number_at(_element(parameter))
 
     def run(self, statement: Stmt) -> None:
-        """Raises `UnsupportedError`."""
+        """Raises `NotModelledError`."""
         self.nodes += 1
         method = self._kinds.get(type(statement))
         if method is None:
-            raise UnsupportedError(f"statement {type(statement).__name__}")
+            raise NotModelledError(f"statement {type(statement).__name__}")
         method(statement)
 
     def relevant(self) -> frozenset[int]:
@@ -178,7 +178,7 @@ class Analysis(Expressions):
     def memory(self, buffer: Buffer) -> KernelBuffer:
         found = self._memories.get(hash(buffer))
         if found is None:
-            raise UnsupportedError(
+            raise NotModelledError(
                 f"buffer {buffer.name} that is neither a parameter nor allocated"
             )
         return found
@@ -209,7 +209,7 @@ class Analysis(Expressions):
         if self._quiet:
             return
         if len(indices) != len(memory.shape):
-            raise UnsupportedError(f"{len(indices)} indices into {len(memory.shape)} dimensions")
+            raise NotModelledError(f"{len(indices)} indices into {len(memory.shape)} dimensions")
         problem = outside(self.known, indices, memory.shape)
         if problem is not None and len(indices) > 1:
             # A vector may continue in the next row.
@@ -319,7 +319,7 @@ class Analysis(Expressions):
                 symbol = Symbol("loop", 0, self.known.bounds(count)[1] - 1)
                 if symbol.high < 0:
                     break
-                self._loops = (*self._loops, Loop(symbol, count, is_parallel=False))
+                self._loops = (*self._loops, EnclosingLoop(symbol, count, is_parallel=False))
                 index = index.add(Linear.of(symbol), step)
                 if count.terms:
                     facts.append(count.add(Linear.of(symbol), -1).plus(-1))
@@ -367,7 +367,7 @@ class Analysis(Expressions):
             return
         symbol = Symbol("loop", 0, high - 1)
         kind = int(statement.kind)
-        loop = Loop(symbol, extent, kind == int(PARALLEL), kind == int(VECTORIZED))
+        loop = EnclosingLoop(symbol, extent, kind == int(PARALLEL), kind == int(VECTORIZED))
         self.variables[hash(statement.loop_var)] = start.add(Linear.of(symbol))
         facts = [extent.add(Linear.of(symbol), -1).plus(-1)] if extent.terms else []
 
@@ -411,7 +411,10 @@ class Analysis(Expressions):
                 self._registers.reset(self._registers.summary(before))
 
         symbol, counters = counted.symbol, counted.counters
-        self._loops = (*self._loops, Loop(symbol, number(counted.trips), is_parallel=False))
+        self._loops = (
+            *self._loops,
+            EnclosingLoop(symbol, number(counted.trips), is_parallel=False),
+        )
         self._repeat(Repeated(statement.body, symbol, [], body, True, True, counters))
 
     def _endless(self, statement: Any) -> None:
@@ -425,7 +428,7 @@ class Analysis(Expressions):
                     self._registers.reset(self._registers.summary(before))
 
         symbol = Symbol("loop", 0, ENDLESS)
-        self._loops = (*self._loops, Loop(symbol, number(ENDLESS), is_parallel=False))
+        self._loops = (*self._loops, EnclosingLoop(symbol, number(ENDLESS), is_parallel=False))
         self._repeat(Repeated(statement.body, symbol, [], body, runs=False, is_fixed=False))
 
     def _repeat(self, loop: Repeated) -> None:

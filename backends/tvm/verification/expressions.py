@@ -33,7 +33,7 @@ _CHOSEN = str(Op.get("prim.if_then_else").name)
 _ADDRESSES = frozenset(("tirx.address_of", "tirx.buffer_data"))
 
 
-class UnsupportedError(Exception):
+class NotModelledError(Exception):
     """A construct that the verifier does not support."""
 
 
@@ -92,10 +92,10 @@ class Expressions:
         """The symbolic value of an expression."""
         self.nodes += 1
         if self.nodes > self._most:
-            raise UnsupportedError(f"more than {self._most} steps")
+            raise NotModelledError(f"more than {self._most} steps")
         method = self._methods.get(type(e))
         if method is None:
-            raise UnsupportedError(f"expression {type(e).__name__}")
+            raise NotModelledError(f"expression {type(e).__name__}")
         return method(e)
 
     def integer(self, e: Expr) -> Linear:
@@ -436,4 +436,4 @@ _ALWAYS = Condition((), (number(-1),), True)
 _NEVER = Condition((number(-1),), (), True)
 
 
-__all__ = ["Expressions", "Indices", "UnsupportedError", "Value", "unknown"]
+__all__ = ["Expressions", "Indices", "NotModelledError", "Value", "unknown"]

@@ -41,7 +41,7 @@ from tracejit.backends.tvm.verification import accesses
 from tracejit.backends.tvm.verification.accesses import KernelBuffer
 from tracejit.backends.tvm.verification.constraints import Condition, of_type
 from tracejit.backends.tvm.verification.enumeration import UnknownNumbersError, is_enumerable
-from tracejit.backends.tvm.verification.expressions import UnsupportedError
+from tracejit.backends.tvm.verification.expressions import NotModelledError
 from tracejit.backends.tvm.verification.footprints import Elements, Footprint, footprint
 from tracejit.backends.tvm.verification.kernel_analysis import analysed
 from tracejit.backends.tvm.verification.linear import Linear, Symbol, number
@@ -188,7 +188,7 @@ class Induction:
         self._left -= 1
         try:
             analysis = analysed(kernel, given, most=_MOST_STEPS)
-        except UnsupportedError:
+        except NotModelledError:
             return {}
         if analysis.calls:
             return {}
@@ -238,13 +238,15 @@ class Induction:
             return
         self._left -= 1
         loops = [
-            accesses.Loop(a.symbol, number(a.symbol.high - a.symbol.low + 1), is_parallel=False)
+            accesses.EnclosingLoop(
+                a.symbol, number(a.symbol.high - a.symbol.low + 1), is_parallel=False
+            )
             for a in around[level:]
             if a.symbol in used
         ]
         try:
             analysis = analysed(kernel, followed, loops, _MOST_STEPS)
-        except UnsupportedError:
+        except NotModelledError:
             return
         moments = ordered(analysis.accesses)
         made = {}

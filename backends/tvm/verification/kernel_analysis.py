@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tracejit.backends.tvm.program.program import Kernel
-from tracejit.backends.tvm.verification.accesses import Loop
+from tracejit.backends.tvm.verification.accesses import EnclosingLoop
 from tracejit.backends.tvm.verification.analysis import MOST_STEPS, Analysis
-from tracejit.backends.tvm.verification.expressions import UnsupportedError
+from tracejit.backends.tvm.verification.expressions import NotModelledError
 from tracejit.backends.tvm.verification.linear import Linear
 
 _MORE = 60
@@ -24,13 +24,13 @@ _LEAST = 50_000
 def analysed(
     kernel: Kernel,
     integers: Mapping[int, Linear] | None = None,
-    loops: Sequence[Loop] = (),
+    loops: Sequence[EnclosingLoop] = (),
     most: int = MOST_STEPS,
 ) -> Analysis:
     """The analysis of a kernel that ``loops`` call with known ``integers``, by the number of the
     parameter of one element.
 
-    Raises `UnsupportedError`.
+    Raises `NotModelledError`.
     """
 
     def run(followed: frozenset[int], most: int) -> Analysis:
@@ -47,5 +47,5 @@ def analysed(
         return quick
     try:
         return run(quick.relevant(), max(_MORE * quick.nodes, _LEAST))
-    except UnsupportedError:
+    except NotModelledError:
         return quick

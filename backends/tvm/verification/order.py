@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from tracejit.backends.tvm.verification.accesses import Access, Loop
+from tracejit.backends.tvm.verification.accesses import Access, EnclosingLoop
 from tracejit.backends.tvm.verification.linear import Linear, Symbol
 
 _MOST_ITERATIONS = 1 << 40
@@ -34,7 +34,7 @@ def _order(
 ) -> int:
     """Assign moments to accesses in order; returns the number of moments they take."""
 
-    def loop_of(number: int) -> Loop | None:
+    def loop_of(number: int) -> EnclosingLoop | None:
         loops = accesses[number].loops
         return loops[depth] if depth < len(loops) else None
 

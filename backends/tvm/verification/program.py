@@ -22,7 +22,7 @@ from tracejit.backends.tvm.analysis.kernel_stats import NOTHING
 from tracejit.backends.tvm.program.program import Code, Kernel, Program, code_of
 from tracejit.backends.tvm.verification.accesses import Access
 from tracejit.backends.tvm.verification.analysis import Analysis
-from tracejit.backends.tvm.verification.expressions import UnsupportedError
+from tracejit.backends.tvm.verification.expressions import NotModelledError
 from tracejit.backends.tvm.verification.guards import guarded, with_scratch
 from tracejit.backends.tvm.verification.initialisation import (
     Footprints,
@@ -155,7 +155,7 @@ def verify_kernel(kernel: Kernel, report: Report) -> Analysis | None:
 
     try:
         analysis = analysed(kernel)
-    except UnsupportedError as error:
+    except NotModelledError as error:
         report.unproven.append(finding("analysis", str(error)))
         return None
     for access in analysis.accesses:

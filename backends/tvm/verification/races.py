@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tracejit.backends.tvm.verification.accesses import Access, KernelBuffer, Loop, flat
+from tracejit.backends.tvm.verification.accesses import Access, EnclosingLoop, KernelBuffer, flat
 from tracejit.backends.tvm.verification.constraints import tight
 from tracejit.backends.tvm.verification.enumeration import Grid, UnknownNumbersError, enumerable
 from tracejit.backends.tvm.verification.linear import Linear, Symbol
@@ -37,7 +37,7 @@ def races(accesses: Sequence[Access]) -> Iterator[Access]:
             yield stores[0]
 
 
-def _parallel(access: Access) -> Loop | None:
+def _parallel(access: Access) -> EnclosingLoop | None:
     return next((loop for loop in access.loops if loop.is_parallel), None)
 
 

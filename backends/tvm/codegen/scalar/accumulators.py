@@ -20,7 +20,7 @@ def held(element_type: ElementType) -> ElementType:
     return element_type
 
 
-class Accumulators:
+class ScalarAccumulators:
     """A variable for each of some element types."""
 
     def __init__(self, element_types: Sequence[ElementType]) -> None:

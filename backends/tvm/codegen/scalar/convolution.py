@@ -11,8 +11,8 @@ from tracejit.backends.tvm.codegen.access_analysis import Accesses
 from tracejit.backends.tvm.codegen.emitter import Emitter, literal
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import Results
-from tracejit.backends.tvm.codegen.scalar.accumulators import Accumulators
-from tracejit.backends.tvm.codegen.scalar.elements import Elements
+from tracejit.backends.tvm.codegen.scalar.accumulators import ScalarAccumulators
+from tracejit.backends.tvm.codegen.scalar.elements import ElementLoops
 from tracejit.backends.tvm.codegen.scalar.table import scalar
 from tracejit.backends.tvm.ir.affine import Index, Opaque, index_variables
 from tracejit.backends.tvm.ir.tir import Expr, IfThenElse, Stmt, const, seq, tirx
@@ -41,7 +41,7 @@ class Products:
     """A sum of products, each rounded before it is added."""
 
     def __init__(self, element_type: ElementType) -> None:
-        self._total = Accumulators([element_type])
+        self._total = ScalarAccumulators([element_type])
         total, a, b = (parameter(n, Shape(element_type, ())) for n in range(3))
         self._combine = Computation("products", (total, a, b), add(total, mul(a, b)))
 
@@ -90,7 +90,7 @@ def convolution(
         for operand in (lhs, rhs):
             scope.value(operand, [Opaque(None, variables) for _ in operand.array_shape.dimensions])
 
-    elements = Elements(frame, shape.dimensions, inner, [instruction], results, everywhere)
+    elements = ElementLoops(frame, shape.dimensions, inner, [instruction], results, everywhere)
 
     def c(number: int) -> Expr:
         return const(number, dtype)

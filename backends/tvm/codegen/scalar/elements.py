@@ -58,7 +58,7 @@ def nested(
     return loop(first.extent, inside, dtype=dtype)
 
 
-class Elements:
+class ElementLoops:
     """The results of an anchor, one step of a shared loop for each element of ``dimensions``.
 
     ``inner`` are the dimensions of loops inside a step, and ``where`` maps the indices of both to

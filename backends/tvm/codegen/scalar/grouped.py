@@ -8,7 +8,7 @@ from tracejit.backends.tvm.codegen.access_analysis import Accesses
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import Results
 from tracejit.backends.tvm.codegen.scalar.convolution import Products
-from tracejit.backends.tvm.codegen.scalar.elements import Elements
+from tracejit.backends.tvm.codegen.scalar.elements import ElementLoops
 from tracejit.backends.tvm.codegen.scalar.table import scalar
 from tracejit.backends.tvm.ir.affine import Index, Opaque, index_variables
 from tracejit.backends.tvm.ir.tir import (
@@ -58,7 +58,7 @@ def ragged_dot(frame: Frame, instruction: Instruction, results: Results) -> Stmt
         for operand in (lhs, rhs, sizes):
             scope.value(operand, [Opaque(None, variables)] * operand.array_shape.rank)
 
-    elements = Elements(frame, shape.dimensions, over, [instruction], results, everywhere)
+    elements = ElementLoops(frame, shape.dimensions, over, [instruction], results, everywhere)
     total = Products(shape.element_type)
     start, end = (buffer(name, (1,), "int64", scope="local") for name in ("start", "end"))
     zero = const(0, "int32")

@@ -30,7 +30,7 @@ from tracejit.graph import Instruction
 from tracejit.ops.indexing import SCATTER
 
 
-class Updates:
+class ScalarUpdates:
     """The updates of one Scatter."""
 
     def __init__(self, frame: Frame, instruction: Instruction, results: Results) -> None:
@@ -121,13 +121,13 @@ class Updates:
 def scatter(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     """Copies the operands, unless the results lie in their memory; then combines the updates."""
     frame.schedule = "scatter in order"
-    work = Updates(frame, instruction, results)
+    work = ScalarUpdates(frame, instruction, results)
     # Along the dimensions that indices choose, windows may overlap.
     apart = [u for u, d in work.window.items() if d not in work.index_map]
     return scattered(work, apart)
 
 
-def scattered(work: Updates, apart: list[int]) -> Stmt:
+def scattered(work: ScalarUpdates, apart: list[int]) -> Stmt:
     """The copies, and a shared loop over the dimensions of the updates that lie ``apart``."""
     frame, copied = work.frame, []
     if not frame.in_place:

@@ -9,7 +9,7 @@ from tracejit.backends.tvm.analysis.element_rules import Value
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import Results
-from tracejit.backends.tvm.codegen.scalar.accumulators import Accumulators
+from tracejit.backends.tvm.codegen.scalar.accumulators import ScalarAccumulators
 from tracejit.backends.tvm.codegen.scalar.elements import shared_loop
 from tracejit.backends.tvm.codegen.scalar.table import scalar
 from tracejit.backends.tvm.ir import complex_mathematics, mathematics
@@ -90,7 +90,7 @@ def triangular_solve(frame: Frame, instruction: Instruction, results: Results) -
     work = _Matrices(frame, instruction, results)
     size = a.array_shape.dimensions[-1]
     columns = work.columns if left else work.rows
-    total = Accumulators([work.type])
+    total = ScalarAccumulators([work.type])
 
     def row(i: Expr) -> Expr:
         return i if is_lower else work.c(size - 1) - i
@@ -136,7 +136,7 @@ def cholesky(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     (operand,) = instruction.operands
     work = _Matrices(frame, instruction, results)
     lower = instruction.attributes["lower"]
-    total = Accumulators([work.type])
+    total = ScalarAccumulators([work.type])
     zero: Expr = real(0, work.part)
 
     def place(i: Expr, j: Expr) -> tuple[Expr, Expr]:

@@ -9,8 +9,8 @@ from tracejit.backends.tvm.analysis.sort_keys import precedes
 from tracejit.backends.tvm.codegen.access_analysis import Accesses
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import Results, anchors_of
-from tracejit.backends.tvm.codegen.scalar.accumulators import Accumulators, accumulated
-from tracejit.backends.tvm.codegen.scalar.elements import Elements
+from tracejit.backends.tvm.codegen.scalar.accumulators import ScalarAccumulators, accumulated
+from tracejit.backends.tvm.codegen.scalar.elements import ElementLoops
 from tracejit.backends.tvm.codegen.scalar.merge_sort import merge_sort
 from tracejit.backends.tvm.codegen.scalar.table import scalar
 from tracejit.backends.tvm.ir.affine import Index
@@ -51,8 +51,8 @@ def combined(
             for value in part.initial:
                 scope.value(value, ())
 
-    elements = Elements(frame, kept, over, anchors, results, ask)
-    totals = [Accumulators([o.array_shape.element_type for o in p.operands]) for p in parts]
+    elements = ElementLoops(frame, kept, over, anchors, results, ask)
+    totals = [ScalarAccumulators([o.array_shape.element_type for o in p.operands]) for p in parts]
 
     def element() -> list[Stmt]:
         made = [statement for total in totals for statement in total.allocations]

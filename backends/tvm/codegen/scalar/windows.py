@@ -12,9 +12,9 @@ from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Axis
 from tracejit.backends.tvm.codegen.root_rules import Results, anchors_of
-from tracejit.backends.tvm.codegen.scalar.accumulators import Accumulators, accumulated
+from tracejit.backends.tvm.codegen.scalar.accumulators import ScalarAccumulators, accumulated
 from tracejit.backends.tvm.codegen.scalar.elements import (
-    Elements,
+    ElementLoops,
     SharedLoop,
     nested,
     place,
@@ -98,9 +98,9 @@ def cumulative(
         scope.value(initial, ())
 
     anchors = anchors_of(instruction, results)
-    elements = Elements(frame, rows, [sizes[axis]], anchors, results, ask, where)
+    elements = ElementLoops(frame, rows, [sizes[axis]], anchors, results, ask, where)
     element_type = operand.array_shape.element_type
-    total = Accumulators([element_type])
+    total = ScalarAccumulators([element_type])
 
     def step() -> list[Stmt]:
         emitter = elements.emitter()

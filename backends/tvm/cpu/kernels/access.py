@@ -20,7 +20,7 @@ from tracejit.backends.tvm.ir.tir import Buffer, Expr, tirx, var
 
 
 @dataclass(frozen=True)
-class Access:
+class AccessPattern:
     """How an accessor reaches memory.
 
     ``strides`` has a tuple per read (or write), with the distance in elements for a step of each
@@ -44,37 +44,37 @@ class Access:
         """The longest known distance that a step of ``index`` moves any access."""
         return max((abs(s[index]) for s in self.strides if s is not None), default=0)
 
-    def scaled(self, *factors: int) -> Access:
+    def scaled(self, *factors: int) -> AccessPattern:
         """The access of an accessor whose indices are multiplied by these factors."""
         strides = tuple(
             s and tuple(step * factor for step, factor in zip(s, factors, strict=True))
             for s in self.strides
         )
-        return Access(strides, self.plain)
+        return AccessPattern(strides, self.plain)
 
-    def permuted(self, *order: int) -> Access:
+    def permuted(self, *order: int) -> AccessPattern:
         """The access of an accessor whose indices come in another order."""
         strides = tuple(s and tuple(s[i] for i in order) for s in self.strides)
-        return Access(strides, self.plain)
+        return AccessPattern(strides, self.plain)
 
 
-def reading(load: Callable[..., Value], rank: int, index_dtype: str) -> tuple[Access, Value]:
+def reading(load: Callable[..., Value], rank: int, index_dtype: str) -> tuple[AccessPattern, Value]:
     """The access of ``load``, a function of ``rank`` indices, and a sample of its value."""
     indices = [var("probe", index_dtype) for _ in range(rank)]
     value = load(*indices)
     parts = value if isinstance(value, tuple) else (value,)
     strides = tuple(s for part in parts for s in _strides(part, TensorLoad, indices))
     plain = all(isinstance(part, TensorLoad) for part in parts) and None not in strides
-    return Access(_of_pairs(strides, len(parts)), plain), value
+    return AccessPattern(_of_pairs(strides, len(parts)), plain), value
 
 
-def writing(store: Callable[..., Any], rank: int, value: Value, index_dtype: str) -> Access:
+def writing(store: Callable[..., Any], rank: int, value: Value, index_dtype: str) -> AccessPattern:
     """The access of ``store``, which takes ``rank`` indices and a value such as ``value``."""
     indices = [var("probe", index_dtype) for _ in range(rank)]
     statement = store(*indices, value)
     parts = len(value) if isinstance(value, tuple) else 1
     plain = isinstance(statement, tirx.BufferStore) and statement.value.same_as(value)
-    return Access(_of_pairs(_strides(statement, tirx.BufferStore, indices), parts), plain)
+    return AccessPattern(_of_pairs(_strides(statement, tirx.BufferStore, indices), parts), plain)
 
 
 def _of_pairs(

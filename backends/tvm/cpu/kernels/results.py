@@ -6,14 +6,14 @@ from tracejit.backends.tvm.cpu.kernels.arithmetic import Parts
 from tracejit.backends.tvm.cpu.kernels.conv.blocks import TilePosition, Unit
 from tracejit.backends.tvm.cpu.kernels.conv.correlation import Correlation
 from tracejit.backends.tvm.cpu.kernels.conv.direct_plan import Dimension, DirectPlan, Role, horner
-from tracejit.backends.tvm.cpu.kernels.tile import Tile, vector_loop
+from tracejit.backends.tvm.cpu.kernels.tile import RegisterTile, vector_loop
 from tracejit.backends.tvm.ir.tir import Expr, IfThenElse, Stmt, i32, loop
 
 
 class Results:
     """Stores the sums that lie in a tile's panel."""
 
-    def __init__(self, problem: Correlation, plan: DirectPlan, tile: Tile) -> None:
+    def __init__(self, problem: Correlation, plan: DirectPlan, tile: RegisterTile) -> None:
         self._problem = problem
         self._plan = plan
         self._tile = tile

@@ -31,7 +31,7 @@ _AT_ONCE = 48
 same ports, take a fifth of the time."""
 
 
-class Tile:
+class RegisterTile:
     """``rows`` x ``vectors`` vectors of ``lanes`` numbers; ``columns`` is vectors times lanes."""
 
     def __init__(self, arithmetic: Arithmetic, rows: int, vectors: int, lanes: int) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tracejit.backends.tvm.cpu.kernels.access import Access
+from tracejit.backends.tvm.cpu.kernels.access import AccessPattern
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Arithmetic
 from tracejit.backends.tvm.cpu.kernels.gemm.contraction import Contraction
 from tracejit.backends.tvm.cpu.machine import Machine
@@ -386,7 +386,7 @@ def axpy_cycles(problem: Contraction, machine: Machine) -> float:
 
 
 def _copying(
-    access: Access, index: int, count: int, arithmetic: Arithmetic, machine: Machine
+    access: AccessPattern, index: int, count: int, arithmetic: Arithmetic, machine: Machine
 ) -> float:
     """The cost of moving ``count`` numbers by vectors along ``index``."""
     lanes = machine.lanes(arithmetic.dtype)

@@ -21,7 +21,7 @@ from tvm.ir import Call, Op, TensorLoad
 from tracejit.backends.tvm.cpu.llvm.builder import Operand, Value
 from tracejit.backends.tvm.cpu.llvm.kinds import BOOL, INT64, MOVED, Kind
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
-from tracejit.backends.tvm.cpu.llvm.registers import Registers, UntranslatableError
+from tracejit.backends.tvm.cpu.llvm.registers import RegisterContents, UntranslatableError
 from tracejit.backends.tvm.cpu.mathematics.operations import (
     formula_of,
     is_division,
@@ -91,7 +91,7 @@ class Head:
     integers: Mapping[int, str] = field(default_factory=dict)
 
 
-class Expressions(Procedure):
+class LlvmExpressions(Procedure):
     """A function under construction; buffers in ``registers`` are SSA values, not memory."""
 
     def __init__(self, head: Head, registers: set[int]) -> None:
@@ -109,7 +109,7 @@ class Expressions(Procedure):
         self._integers = dict(head.integers)
         self._depths |= dict.fromkeys([*self._pointers.values(), *self._integers.values()], 0)
         self._is_register = registers
-        self.registers = Registers(self)
+        self.registers = RegisterContents(self)
         self._lane: int | None = None
         self._width = 1
 

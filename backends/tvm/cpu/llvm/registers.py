@@ -175,7 +175,7 @@ def _foreign(body: Stmt) -> set[int]:
     return used - own
 
 
-class Registers:
+class RegisterContents:
     """The contents of register buffers at the current point of ``function``."""
 
     def __init__(self, function: Function) -> None:

@@ -18,7 +18,7 @@ from tvm.ir import Call, Op
 from tvm.tirx import AttrStmt
 
 from tracejit.backends.tvm.cpu.llvm.builder import Value
-from tracejit.backends.tvm.cpu.llvm.expressions import Expressions, Head, known
+from tracejit.backends.tvm.cpu.llvm.expressions import Head, LlvmExpressions, known
 from tracejit.backends.tvm.cpu.llvm.procedures import procedures_of
 from tracejit.backends.tvm.cpu.llvm.registers import (
     State,
@@ -133,7 +133,7 @@ class _Shared:
     computes: bool = False
 
 
-class _Body(Expressions):
+class _Body(LlvmExpressions):
     """Translates statements: a function under construction, and the variables in scope."""
 
     def __init__(self, head: Head, shared: _Shared) -> None:

@@ -66,7 +66,7 @@ def program_texts(
 
     The program is checked already, and its kernels are C functions.
     """
-    entry = Entry(program).whole()
+    entry = EntryFunction(program).whole()
     return kernel_texts(program.kernels, written, target, most, [entry], [_CHECKING])
 
 
@@ -171,7 +171,7 @@ def checking() -> str:
     return _Check().whole()
 
 
-class Entry(_Failing):
+class EntryFunction(_Failing):
     """The function under construction."""
 
     def __init__(self, program: Program) -> None:
@@ -305,7 +305,7 @@ class Entry(_Failing):
         self.start(done)
 
 
-class _OfHandles(Entry):
+class _OfHandles(EntryFunction):
     """An entry that calls kernels through TVM."""
 
     def __init__(self, program: Program, handles: Mapping[str, int], call: int) -> None:

@@ -9,7 +9,7 @@ from tracejit.backends.tvm.codegen.access_analysis import Accesses
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import Results
 from tracejit.backends.tvm.codegen.scalar.contraction import as_reduction
-from tracejit.backends.tvm.codegen.scalar.elements import Elements
+from tracejit.backends.tvm.codegen.scalar.elements import ElementLoops
 from tracejit.backends.tvm.cuda.library_products import library_product
 from tracejit.backends.tvm.cuda.products import Sum
 from tracejit.backends.tvm.cuda.schedule.product import Dimensions, tiled, tiles_pay
@@ -69,7 +69,9 @@ def by_threads(frame: Frame, instruction: Instruction, parts: Dimensions, result
         scope.value(rhs, locate(1, at, over))
 
     shape = instruction.array_shape
-    elements = Elements(frame, shape.dimensions, parts.summed_sizes, [instruction], results, ask)
+    elements = ElementLoops(
+        frame, shape.dimensions, parts.summed_sizes, [instruction], results, ask
+    )
     total = Sum(shape.element_type)
 
     def step() -> list[Stmt]:

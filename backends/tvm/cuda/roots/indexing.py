@@ -24,7 +24,7 @@ _ATOMIC: dict[Op, tuple[str, frozenset[ElementType]]] = {
 """The prelude's functions, and the element types that they take."""
 
 
-class _AtomicUpdates(indexing.Updates):
+class _AtomicUpdates(indexing.ScalarUpdates):
     """Updates that are combined by a function of the prelude."""
 
     @property

@@ -18,8 +18,8 @@ from tracejit.backends.tvm.codegen.access_analysis import Accesses
 from tracejit.backends.tvm.codegen.emitter import Emitter, literal
 from tracejit.backends.tvm.codegen.kernel_frame import Frame, memory_buffer
 from tracejit.backends.tvm.codegen.root_rules import Results, anchors_of
-from tracejit.backends.tvm.codegen.scalar.accumulators import Accumulators, accumulated
-from tracejit.backends.tvm.codegen.scalar.elements import Elements, place
+from tracejit.backends.tvm.codegen.scalar.accumulators import ScalarAccumulators, accumulated
+from tracejit.backends.tvm.codegen.scalar.elements import ElementLoops, place
 from tracejit.backends.tvm.cuda.blocks import (
     ENOUGH_BLOCKS,
     ENOUGH_THREADS,
@@ -70,7 +70,7 @@ class Combiners:
         found = [identities(combine) for combine, _ in self._parts]
         return None if None in found else [value for each in found for value in each or ()]
 
-    def begin(self, emitter: Emitter, totals: Accumulators) -> list[Stmt]:
+    def begin(self, emitter: Emitter, totals: ScalarAccumulators) -> list[Stmt]:
         """No element combined yet."""
         found = self.identities()
         assert found is not None
@@ -87,11 +87,13 @@ class Combiners:
             made += accumulated(combine, emitter, [*before[begin:end], *arrived[begin:end]])
         return made
 
-    def join(self, emitter: Emitter, totals: Accumulators, arrived: Sequence[object]) -> list[Stmt]:
+    def join(
+        self, emitter: Emitter, totals: ScalarAccumulators, arrived: Sequence[object]
+    ) -> list[Stmt]:
         """Combines ``totals`` with what arrived."""
         return totals.write(emitter, self.merged(emitter, totals.read(emitter), arrived))
 
-    def join_initial(self, emitter: Emitter, totals: Accumulators) -> list[Stmt]:
+    def join_initial(self, emitter: Emitter, totals: ScalarAccumulators) -> list[Stmt]:
         """Combines the initial values with ``totals``."""
         given = [emitter.value(value, ()) for value in self.initial]
         return totals.write(emitter, self.merged(emitter, given, totals.read(emitter)))
@@ -126,36 +128,36 @@ class Reductions:
             for value in self.combiners.initial:
                 scope.value(value, ())
 
-        self.elements = Elements(frame, kept, reduced, anchors, results, ask)
+        self.elements = ElementLoops(frame, kept, reduced, anchors, results, ask)
         self.loads = accesses[-1].loads
         self.rows = math.prod(axis.extent for axis in self.elements.outer_axes)
         self.length = math.prod(axis.extent for axis in self.elements.inner_axes)
 
-    def accumulators(self) -> Accumulators:
+    def accumulators(self) -> ScalarAccumulators:
         """Variables for one partial result of each part."""
-        return Accumulators(self.types)
+        return ScalarAccumulators(self.types)
 
-    def begin(self, totals: Accumulators) -> list[Stmt]:
+    def begin(self, totals: ScalarAccumulators) -> list[Stmt]:
         """No element combined yet."""
         return self.combiners.begin(self.elements.emitter(), totals)
 
-    def initially(self, totals: Accumulators) -> list[Stmt]:
+    def initially(self, totals: ScalarAccumulators) -> list[Stmt]:
         """The initial values alone."""
         emitter = self.elements.emitter()
         return totals.write(emitter, [emitter.value(v, ()) for v in self.combiners.initial])
 
-    def step(self, totals: Accumulators) -> list[Stmt]:
+    def step(self, totals: ScalarAccumulators) -> list[Stmt]:
         """Combines the elements at the current positions."""
         emitter = self.elements.emitter()
         where = self._locate(self.elements.at, self.elements.over)
         arrived = [emitter.value(operand, where) for operand in self.combiners.operands]
         return self.combiners.join(emitter, totals, arrived)
 
-    def joined(self, team: Team, totals: Accumulators) -> list[Stmt]:
+    def joined(self, team: Team, totals: ScalarAccumulators) -> list[Stmt]:
         """Every thread's totals become those of its team."""
         return team.joined(totals, self.elements.emitter, self.combiners.join)
 
-    def finish(self, totals: Accumulators, joins_initial: bool = True) -> list[Stmt]:
+    def finish(self, totals: ScalarAccumulators, joins_initial: bool = True) -> list[Stmt]:
         """Stores the results."""
         made: list[Stmt] = []
         if joins_initial:

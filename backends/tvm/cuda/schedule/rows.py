@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame, memory_buffer
 from tracejit.backends.tvm.codegen.root_rules import Results
-from tracejit.backends.tvm.codegen.scalar.accumulators import Accumulators
+from tracejit.backends.tvm.codegen.scalar.accumulators import ScalarAccumulators
 from tracejit.backends.tvm.codegen.scalar.elements import place
 from tracejit.backends.tvm.cuda.blocks import UNROLLED_TURNS, Team, shared
 from tracejit.backends.tvm.cuda.schedule.reduce import Combiners
@@ -102,7 +102,7 @@ class _Rows(RowPhases):
 
     def reductions(self, phase: Fusion) -> list[Stmt]:
         combiners = Combiners(phase.anchors)
-        totals = Accumulators(combiners.types)
+        totals = ScalarAccumulators(combiners.types)
         whole = self.rows.whole(self.row_space, self.inner_space)
 
         def step(number: Expr) -> list[Stmt]:

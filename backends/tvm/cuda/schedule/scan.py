@@ -19,8 +19,8 @@ from tracejit.affine import Affine
 from tracejit.backends.tvm.codegen.access_analysis import Accesses
 from tracejit.backends.tvm.codegen.kernel_frame import Frame, memory_buffer
 from tracejit.backends.tvm.codegen.root_rules import Results, anchors_of
-from tracejit.backends.tvm.codegen.scalar.accumulators import Accumulators
-from tracejit.backends.tvm.codegen.scalar.elements import Elements, place, shared_loop
+from tracejit.backends.tvm.codegen.scalar.accumulators import ScalarAccumulators
+from tracejit.backends.tvm.codegen.scalar.elements import ElementLoops, place, shared_loop
 from tracejit.backends.tvm.cuda.blocks import (
     ALL_LANES,
     BLOCK_OF_TEAMS,
@@ -102,7 +102,7 @@ class _Scan:
                 scope.value(value, ())
 
         anchors = anchors_of(instruction, results)
-        self.elements = Elements(frame, kept, [self.length], anchors, results, ask, where)
+        self.elements = ElementLoops(frame, kept, [self.length], anchors, results, ask, where)
 
     def c(self, number: int) -> Expr:
         return const(number, self.dtype)
@@ -115,27 +115,29 @@ class _Scan:
         work = self.elements
         place(row, work.outer_axes, work.positions, work.dtype)
 
-    def initial(self, totals: Accumulators) -> list[Stmt]:
+    def initial(self, totals: ScalarAccumulators) -> list[Stmt]:
         """Totals that begin with the initial values."""
         emitter = self.elements.emitter()
         given = [emitter.value(value, ()) for value in self.combiners.initial]
         return totals.write(emitter, given)
 
-    def identities(self, totals: Accumulators) -> list[Stmt]:
+    def identities(self, totals: ScalarAccumulators) -> list[Stmt]:
         """Totals of no element."""
         return self.combiners.begin(self.elements.emitter(), totals)[len(totals.allocations) :]
 
-    def copied(self, target: Accumulators, source: Accumulators) -> list[Stmt]:
+    def copied(self, target: ScalarAccumulators, source: ScalarAccumulators) -> list[Stmt]:
         emitter = self.elements.emitter()
         return target.write(emitter, source.read(emitter))
 
-    def merged(self, target: Accumulators, before: Accumulators, after: Accumulators) -> list[Stmt]:
+    def merged(
+        self, target: ScalarAccumulators, before: ScalarAccumulators, after: ScalarAccumulators
+    ) -> list[Stmt]:
         """``target`` becomes ``before`` combined with ``after``, in this order."""
         emitter = self.elements.emitter()
         made = self.combiners.merged(emitter, before.read(emitter), after.read(emitter))
         return target.write(emitter, made)
 
-    def element(self, target: Accumulators, at: Expr) -> list[Stmt]:
+    def element(self, target: ScalarAccumulators, at: Expr) -> list[Stmt]:
         """``target`` becomes the row's element."""
         work = self.elements
         place(at, work.inner_axes, work.positions, work.dtype)
@@ -143,7 +145,7 @@ class _Scan:
         values = [emitter.value(operand, work.place) for operand in self.combiners.operands]
         return target.write(emitter, values)
 
-    def result(self, at: Expr, totals: Accumulators) -> list[Stmt]:
+    def result(self, at: Expr, totals: ScalarAccumulators) -> list[Stmt]:
         """Stores the row's result."""
         work = self.elements
         place(at, work.inner_axes, work.positions, work.dtype)
@@ -157,7 +159,7 @@ class _Scan:
         group = _Group(self, LARGEST if length > LONGEST_OF_WARPS else WARP)
 
         def body() -> list[Stmt]:
-            carry = Accumulators(self.types)
+            carry = ScalarAccumulators(self.types)
             self.stand(group.row)
             return [
                 *carry.allocations,
@@ -183,7 +185,7 @@ class _Scan:
             return part, begin, tirx.min(begin + self.c(size), self.c(self.length))
 
         def total_of_part() -> list[Stmt]:
-            carry = Accumulators(self.types)
+            carry = ScalarAccumulators(self.types)
             _, begin, end = split(group.row)
             begins = self.combiners.begin(self.elements.emitter(), carry)
             reduced = group.scan(begin, size, end, carry, self.element, None)
@@ -192,15 +194,15 @@ class _Scan:
             return [*begins, reduced, group.first(put)]
 
         def totals() -> list[Stmt]:
-            carry = Accumulators(self.types)
+            carry = ScalarAccumulators(self.types)
             self.stand(one.row)
 
-            def given(target: Accumulators, at: Expr) -> list[Stmt]:
+            def given(target: ScalarAccumulators, at: Expr) -> list[Stmt]:
                 emitter = self.elements.emitter()
                 where = one.row * self.c(count) + at
                 return target.write(emitter, target.get(emitter, partial, where))
 
-            def kept(at: Expr, made: Accumulators) -> list[Stmt]:
+            def kept(at: Expr, made: ScalarAccumulators) -> list[Stmt]:
                 emitter = self.elements.emitter()
                 where = one.row * self.c(count) + at
                 return made.put(emitter, partial, where, made.read(emitter))
@@ -209,7 +211,7 @@ class _Scan:
             return [*carry.allocations, *self.initial(carry), scanned]
 
         def parts() -> list[Stmt]:
-            carry = Accumulators(self.types)
+            carry = ScalarAccumulators(self.types)
             part, begin, end = split(group.row)
             emitter = self.elements.emitter()
             before = carry.write(emitter, carry.get(emitter, partial, group.row - self.c(1)))
@@ -230,8 +232,8 @@ class _Scan:
         rows = self.c(self.rows)
         partial = self._partial(self.rows * count) if count > 1 else []
 
-        def steps(begin: Expr, carry: Accumulators, stores: bool) -> Stmt:
-            own = Accumulators(self.types)
+        def steps(begin: Expr, carry: ScalarAccumulators, stores: bool) -> Stmt:
+            own = ScalarAccumulators(self.types)
 
             def step(number: Expr) -> Stmt:
                 at = begin + number
@@ -245,7 +247,7 @@ class _Scan:
             return loop(size, step, dtype=self.dtype)
 
         def total_of_part(number: Expr) -> list[Stmt]:
-            carry = Accumulators(self.types)
+            carry = ScalarAccumulators(self.types)
             self.stand(tirx.truncmod(number, rows))
             begins = self.combiners.begin(self.elements.emitter(), carry)
             begin = tirx.truncdiv(number, rows) * self.c(size)
@@ -254,7 +256,7 @@ class _Scan:
             return [*begins, reduced, *carry.put(scope, partial, number, carry.read(scope))]
 
         def part(number: Expr) -> list[Stmt]:
-            carry, own = Accumulators(self.types), Accumulators(self.types)
+            carry, own = ScalarAccumulators(self.types), ScalarAccumulators(self.types)
             self.stand(tirx.truncmod(number, rows))
             which = tirx.truncdiv(number, rows)
             made = [*carry.allocations, *self.initial(carry)]
@@ -276,7 +278,7 @@ class _Scan:
         return seq(shared_loop(self.rows * count, total_of_part, self.dtype), last)
 
     def _partial(self, size: int) -> list[Buffer]:
-        made = [memory_buffer(Shape(t, (size,))) for t in Accumulators(self.types).types]
+        made = [memory_buffer(Shape(t, (size,))) for t in ScalarAccumulators(self.types).types]
         self.frame.scratch += made
         return made
 
@@ -319,17 +321,17 @@ class _Group:
         begin: Expr,
         size: int,
         end: Expr,
-        carry: Accumulators,
-        element: Callable[[Accumulators, Expr], Sequence[Stmt]],
-        result: Callable[[Expr, Accumulators], Sequence[Stmt]] | None,
+        carry: ScalarAccumulators,
+        element: Callable[[ScalarAccumulators, Expr], Sequence[Stmt]],
+        result: Callable[[Expr, ScalarAccumulators], Sequence[Stmt]] | None,
     ) -> Stmt:
         """Scans up to ``size`` elements from ``begin`` on, those before ``end``.
 
         ``carry`` goes in front, and is combined with all of them in the end.
         """
         work, types = self.work, self.work.types
-        mine = [Accumulators(types) for _ in range(ELEMENTS)]
-        total, other, prefix = (Accumulators(types) for _ in range(3))
+        mine = [ScalarAccumulators(types) for _ in range(ELEMENTS)]
+        total, other, prefix = (ScalarAccumulators(types) for _ in range(3))
         words = [shared(Shape(t, (self.warps,))) for t in total.types] if self.warps > 1 else []
         tile = self.threads * ELEMENTS
         tiles = -(-size // tile)
@@ -375,26 +377,28 @@ class _Group:
     def _has_lane(self, distance: int) -> Expr:
         return self.lane >= const(distance, "int32")
 
-    def _from_lane(self, target: Accumulators, source: Accumulators, distance: int) -> list[Stmt]:
+    def _from_lane(
+        self, target: ScalarAccumulators, source: ScalarAccumulators, distance: int
+    ) -> list[Stmt]:
         """What the lane ``distance`` before this one has; its own where there is none."""
         return _shuffled("__shfl_up_sync", target, source, const(distance, "uint32"))
 
-    def _from_last_lane(self, target: Accumulators, source: Accumulators) -> list[Stmt]:
+    def _from_last_lane(self, target: ScalarAccumulators, source: ScalarAccumulators) -> list[Stmt]:
         return _shuffled("__shfl_sync", target, source, const(WARP - 1, "int32"))
 
     def _from_warps(
         self,
         words: Sequence[Buffer],
-        total: Accumulators,
-        prefix: Accumulators,
-        carry: Accumulators,
+        total: ScalarAccumulators,
+        prefix: ScalarAccumulators,
+        carry: ScalarAccumulators,
     ) -> list[Stmt]:
         """Combines ``prefix`` with the totals of the warps before, ``carry`` with those of all."""
         work = self.work
         scope = work.elements.emitter()
         puts = total.put(scope, words, self.warp, total.read(scope))
         is_last = self.lane >= const(WARP - 1, "int32")
-        word = Accumulators(work.types)
+        word = ScalarAccumulators(work.types)
 
         def step(number: Expr) -> Stmt:
             scope = work.elements.emitter()
@@ -411,7 +415,9 @@ class _Group:
         ]
 
 
-def _shuffled(function: str, target: Accumulators, source: Accumulators, lane: Expr) -> list[Stmt]:
+def _shuffled(
+    function: str, target: ScalarAccumulators, source: ScalarAccumulators, lane: Expr
+) -> list[Stmt]:
     """All lanes exchange the parts of ``source``."""
     made: list[Stmt] = []
     mask = const(ALL_LANES, "uint32")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tracejit.backends.tvm.codegen.kernel_body import KernelBody, nothing, one_after_another
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Value
-from tracejit.backends.tvm.cpu.kernels.conv.correlation import Axis, Correlation
+from tracejit.backends.tvm.cpu.kernels.conv.correlation import Correlation, SpatialAxis
 from tracejit.backends.tvm.cpu.kernels.conv.direct import DirectConvolution
 from tracejit.backends.tvm.cpu.kernels.conv.direct_plan import direct_plan
 from tracejit.backends.tvm.cpu.kernels.conv.phases import Phases, phases
@@ -40,10 +40,10 @@ class ConvolutionShape:
     batch_group_count: int = 1
 
     @property
-    def axes(self) -> tuple[Axis, ...]:
+    def axes(self) -> tuple[SpatialAxis, ...]:
         """The spatial dimensions, with the results' sizes."""
         return tuple(
-            Axis(size, _results(size, *rest), rest[0], rest[1], rest[2][0], rest[4], rest[3])
+            SpatialAxis(size, _results(size, *rest), rest[0], rest[1], rest[2][0], rest[4], rest[3])
             for size, *rest in zip(
                 self.in_sizes,
                 self.window,

@@ -14,13 +14,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tracejit.backends.tvm.cpu.kernels.access import Access, reading, writing
+from tracejit.backends.tvm.cpu.kernels.access import AccessPattern, reading, writing
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Arithmetic, Parts, Value
 from tracejit.backends.tvm.ir.tir import Expr, Stmt
 
 
 @dataclass(frozen=True)
-class Axis:
+class SpatialAxis:
     """One spatial dimension: sizes of input, result and window, and how the window moves.
 
     ``low`` is the padding below (negative: cut off; an expression where a loop decides it);
@@ -57,14 +57,14 @@ class Correlation:
     groups: int
     in_features: int
     out_features: int
-    axes: tuple[Axis, ...]
+    axes: tuple[SpatialAxis, ...]
     left: Callable[..., Parts]
     right: Callable[..., Parts]
     store: Callable[..., Stmt]
     arithmetic: Arithmetic
-    left_access: Access
-    right_access: Access
-    result_access: Access
+    left_access: AccessPattern
+    right_access: AccessPattern
+    result_access: AccessPattern
 
     @staticmethod
     def of(
@@ -72,7 +72,7 @@ class Correlation:
         groups: int,
         in_features: int,
         out_features: int,
-        axes: Sequence[Axis],
+        axes: Sequence[SpatialAxis],
         lhs: Callable[..., Value],
         rhs: Callable[..., Value],
         store: Callable[..., Stmt],

@@ -20,7 +20,7 @@ from tracejit.backends.tvm.cpu.kernels.conv.slab import Slab
 from tracejit.backends.tvm.cpu.kernels.conv.weights import Weights
 from tracejit.backends.tvm.cpu.kernels.results import Results
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
-from tracejit.backends.tvm.cpu.kernels.tile import Tile, vector_loop
+from tracejit.backends.tvm.cpu.kernels.tile import RegisterTile, vector_loop
 from tracejit.backends.tvm.ir.tir import Buffer, Expr, IfThenElse, Stmt, i32, loop, seq, tirx, var
 
 
@@ -40,7 +40,7 @@ class DirectConvolution:
     def __init__(self, problem: Correlation, plan: DirectPlan) -> None:
         self._problem = problem
         self._plan = plan
-        self._tile = Tile(problem.arithmetic, plan.tile_rows, plan.vectors, plan.lanes)
+        self._tile = RegisterTile(problem.arithmetic, plan.tile_rows, plan.vectors, plan.lanes)
         self._slab = Slab(problem, plan)
         self._weights = Weights(problem, plan)
         self._results = Results(problem, plan, self._tile)

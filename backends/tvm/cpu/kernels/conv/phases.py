@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tracejit.backends.tvm.cpu.kernels.conv.correlation import Axis, Correlation
+from tracejit.backends.tvm.cpu.kernels.conv.correlation import Correlation, SpatialAxis
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
 from tracejit.backends.tvm.ir.tir import Expr, Stmt, i32, tirx
 
@@ -26,7 +26,7 @@ class _Phase:
     """One phase of an axis: result q is result ``first + q * period`` of the whole, tap t is tap
     ``first_tap + t * tap_step``."""
 
-    axis: Axis
+    axis: SpatialAxis
     first: int | Expr
     period: int
     first_tap: int | Expr
@@ -54,7 +54,7 @@ def phases(problem: Correlation) -> list[Phases]:
 
 def _alike(found: Iterable[_Phase]) -> list[list[_Phase]]:
     """Groups the phases of an axis that are equal up to their offsets."""
-    groups: dict[Axis, list[_Phase]] = {}
+    groups: dict[SpatialAxis, list[_Phase]] = {}
     for phase in found:
         groups.setdefault(replace(phase.axis, low=0), []).append(phase)
     return list(groups.values())
@@ -95,7 +95,7 @@ def _chosen(values: Sequence[int], number: Expr) -> int | Expr:
     return found
 
 
-def _phases_of(axis: Axis) -> Iterator[_Phase]:
+def _phases_of(axis: SpatialAxis) -> Iterator[_Phase]:
     spread = axis.base_dilation
     period = spread // math.gcd(spread, axis.stride)
     tap_step = spread // math.gcd(spread, axis.dilation)
@@ -112,7 +112,7 @@ def _phases_of(axis: Axis) -> Iterator[_Phase]:
             axis.window,
         )
         yield _Phase(
-            Axis(
+            SpatialAxis(
                 input=axis.input,
                 result=ceil_div(axis.result - first, period),
                 window=ceil_div(axis.window - first_tap, tap_step),

@@ -7,7 +7,7 @@ them are shuffled into one vector for each plane.
 from __future__ import annotations
 
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Arithmetic, Parts
-from tracejit.backends.tvm.cpu.kernels.conv.correlation import Axis
+from tracejit.backends.tvm.cpu.kernels.conv.correlation import SpatialAxis
 from tracejit.backends.tvm.cpu.kernels.tile import rolled, vector_loop
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
 from tracejit.backends.tvm.ir.tir import Buffer, Expr, Stmt, i32, seq, tirx
@@ -16,7 +16,7 @@ _MOST_PLANES = 4
 """The most vectors that are deinterleaved together; more do not stay in registers."""
 
 
-def in_planes(axis: Axis, lanes: int) -> bool:
+def in_planes(axis: SpatialAxis, lanes: int) -> bool:
     """Whether an axis that vectors run along is stored in planes."""
     return 1 < axis.stride <= _MOST_PLANES and axis.base_dilation == 1 and lanes > 1
 

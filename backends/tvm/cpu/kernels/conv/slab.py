@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Parts
 from tracejit.backends.tvm.cpu.kernels.conv.blocks import SumRange, TilePosition, Unit
-from tracejit.backends.tvm.cpu.kernels.conv.correlation import Axis, Correlation
+from tracejit.backends.tvm.cpu.kernels.conv.correlation import Correlation, SpatialAxis
 from tracejit.backends.tvm.cpu.kernels.conv.direct_plan import (
     Across,
     Dimension,
@@ -42,7 +42,7 @@ _TABLE_LANES = 8
 
 
 @dataclass(frozen=True)
-class Source:
+class SlabSource:
     """The source of a slab's dimension: index i of the operand, for ``count`` i from ``first`` on,
     goes to position i * ``step`` + ``offset``.
     """
@@ -219,7 +219,9 @@ class Slab:
             return seq(self._clear(unit.worker), copied)
         return copied
 
-    def _copy(self, worker: Expr, sources: Sequence[Source], element: Callable[..., Parts]) -> Stmt:
+    def _copy(
+        self, worker: Expr, sources: Sequence[SlabSource], element: Callable[..., Parts]
+    ) -> Stmt:
         def nest(depth: int, indices: dict[int, Expr], address: Expr) -> Stmt:
             if depth == len(self._order):
                 value = element(*(indices[d] for d in range(len(indices))))
@@ -255,11 +257,11 @@ class Slab:
         return nest(0, {}, i32(0))
 
 
-def _neighbours(first: Expr, count: int | Expr) -> Source:
-    return Source(first, count, 1, -first)
+def _neighbours(first: Expr, count: int | Expr) -> SlabSource:
+    return SlabSource(first, count, 1, -first)
 
 
-def _inside(axis: Axis, origin: int | Expr, extent: int) -> Source:
+def _inside(axis: SpatialAxis, origin: int | Expr, extent: int) -> SlabSource:
     """The inputs on ``extent`` positions from ``origin`` on, counted from the first tap of the
     first window.
     """
@@ -268,12 +270,12 @@ def _inside(axis: Axis, origin: int | Expr, extent: int) -> Source:
     begin, end = (spread - 1 - offset) // spread, (extent - 1 - offset) // spread + 1
     if isinstance(offset, int):
         begin = max(begin, 0)
-        return Source(i32(begin), max(min(end, axis.input) - begin, 0), spread, i32(offset))
+        return SlabSource(i32(begin), max(min(end, axis.input) - begin, 0), spread, i32(offset))
     begin, end = tirx.max(begin, i32(0)), tirx.min(end, i32(axis.input))
-    return Source(begin, tirx.max(end - begin, i32(0)), spread, offset)
+    return SlabSource(begin, tirx.max(end - begin, i32(0)), spread, offset)
 
 
-def _is_covered(axis: Axis) -> bool:
+def _is_covered(axis: SpatialAxis) -> bool:
     if not isinstance(axis.low, int):
         return False
     last = positions(axis.window, axis.dilation, axis.stride, axis.result) - 1 - axis.low

@@ -12,7 +12,7 @@ from tracejit.backends.tvm.codegen.kernel_body import KernelBody
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Parts
 from tracejit.backends.tvm.cpu.kernels.gemm.contraction import Contraction
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
-from tracejit.backends.tvm.cpu.kernels.tile import Tile, pieces
+from tracejit.backends.tvm.cpu.kernels.tile import RegisterTile, pieces
 from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import Expr, Stmt, i32, loop, seq, tirx
 
@@ -47,7 +47,7 @@ class _Along:
         self._rows = min(problem.m, _ROWS)
         self._lanes = machine.lanes(problem.arithmetic.dtype, problem.k)
         vectors = max(1, _VECTORS // (self._rows * problem.arithmetic.parts))
-        self._tile = Tile(problem.arithmetic, self._rows, vectors, self._lanes)
+        self._tile = RegisterTile(problem.arithmetic, self._rows, vectors, self._lanes)
         self._count = tirx.max(end - first, i32(0))
         self._tiles = -(-problem.m // self._rows)
         self._workers = min(threads, self._tiles)
@@ -131,7 +131,7 @@ class _Across:
 
     def work(self) -> KernelBody:
         width = self._vectors * self._lanes
-        whole = Tile(self._problem.arithmetic, 1, self._vectors, self._lanes)
+        whole = RegisterTile(self._problem.arithmetic, 1, self._vectors, self._lanes)
 
         def worker(w: Expr) -> Stmt:
             first, count = share(w, self._blocks, self._workers)
@@ -145,16 +145,16 @@ class _Across:
         left = self._problem.n - done
         vectors = left // self._lanes
         if vectors:
-            tile = Tile(self._problem.arithmetic, 1, vectors, self._lanes)
+            tile = RegisterTile(self._problem.arithmetic, 1, vectors, self._lanes)
             rest.append(seq(tile.allocate(), self._columns(tile, i32(done))))
             done += vectors * self._lanes
         for at, lanes in pieces(self._problem.n - done, self._lanes):
-            tile = Tile(self._problem.arithmetic, 1, 1, lanes)
+            tile = RegisterTile(self._problem.arithmetic, 1, 1, lanes)
             rest.append(seq(tile.allocate(), self._columns(tile, i32(done + at))))
         main = [on_workers(self._workers, worker)] if self._blocks else []
         return KernelBody(seq(main, rest), (), "sums of rows within bounds")
 
-    def _columns(self, tile: Tile, start: Expr) -> Stmt:
+    def _columns(self, tile: RegisterTile, start: Expr) -> Stmt:
         problem, lanes = self._problem, tile.lanes
 
         def step(g: Expr) -> Stmt:

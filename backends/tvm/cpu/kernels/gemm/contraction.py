@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tracejit.backends.tvm.cpu.kernels.access import Access, reading, writing
+from tracejit.backends.tvm.cpu.kernels.access import AccessPattern, reading, writing
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Arithmetic, Parts, Value
 from tracejit.backends.tvm.ir.tir import Expr, Stmt, var
 
@@ -28,9 +28,9 @@ class Contraction:
     right: Callable[[Expr, Expr, Expr], Parts]
     store: Callable[[Expr, Expr, Expr, Parts], Stmt]
     arithmetic: Arithmetic
-    left_access: Access
-    right_access: Access
-    result_access: Access
+    left_access: AccessPattern
+    right_access: AccessPattern
+    result_access: AccessPattern
 
     @staticmethod
     def of(

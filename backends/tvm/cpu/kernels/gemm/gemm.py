@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from tracejit.backends.tvm.codegen.kernel_body import KernelBody, nothing
 from tracejit.backends.tvm.cpu.kernels.gemm.contraction import Contraction, Load, Store
 from tracejit.backends.tvm.cpu.kernels.gemm.matvec import Axpy, Dot
-from tracejit.backends.tvm.cpu.kernels.gemm.tiled import Tiled
+from tracejit.backends.tvm.cpu.kernels.gemm.tiled import TiledProduct
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.cpu.kernels.tile import vector_loop
 from tracejit.backends.tvm.cpu.kernels.tiling import (
@@ -24,9 +24,9 @@ from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import Expr, Stmt, i32, loop
 from tracejit.backends.tvm.tune.knobs import MODEL, Knobs, ranked
 
-_NAMES = {Tiled: "tiled product", Dot: "dot products", Axpy: "sums of rows"}
+_NAMES = {TiledProduct: "tiled product", Dot: "dot products", Axpy: "sums of rows"}
 
-Schedule = Callable[[Contraction, Machine, int, int, int, Knobs], "Tiled | Dot | Axpy"]
+Schedule = Callable[[Contraction, Machine, int, int, int, Knobs], "TiledProduct | Dot | Axpy"]
 
 
 def gemm(
@@ -100,8 +100,10 @@ def _tiled(
     threads: int,
     copies: int,
     choices: Knobs,
-) -> Tiled:
-    return Tiled(problem, tiled_plan(problem, machine, ranges, threads, choices), machine, copies)
+) -> TiledProduct:
+    return TiledProduct(
+        problem, tiled_plan(problem, machine, ranges, threads, choices), machine, copies
+    )
 
 
 def _dot(

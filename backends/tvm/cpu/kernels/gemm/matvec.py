@@ -9,7 +9,13 @@ from __future__ import annotations
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Parts
 from tracejit.backends.tvm.cpu.kernels.gemm.contraction import Contraction
 from tracejit.backends.tvm.cpu.kernels.sharing import Partials, on_workers, share
-from tracejit.backends.tvm.cpu.kernels.tile import Tile, by_vectors, pieces, vector, vector_loop
+from tracejit.backends.tvm.cpu.kernels.tile import (
+    RegisterTile,
+    by_vectors,
+    pieces,
+    vector,
+    vector_loop,
+)
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
 from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import (
@@ -43,7 +49,7 @@ class Dot:
         most = machine.registers * 3 // 4 // (n * arithmetic.parts)
         self._rows = max(1, min(problem.m, 2 if n == 1 else 4, most))
         vectors = max(1, min(8 // (self._rows * n), ceil_div(problem.k, self._lanes)))
-        self._tile = Tile(arithmetic, self._rows * n, vectors, self._lanes)
+        self._tile = RegisterTile(arithmetic, self._rows * n, vectors, self._lanes)
         self._step = self._tile.columns
         self._groups = problem.k // self._step
         self._row_tiles = ceil_div(problem.m, self._rows)

@@ -13,7 +13,7 @@ from tracejit.backends.tvm.cpu.kernels.arithmetic import Parts
 from tracejit.backends.tvm.cpu.kernels.gemm.contraction import Contraction
 from tracejit.backends.tvm.cpu.kernels.gemm.packing import pack
 from tracejit.backends.tvm.cpu.kernels.sharing import Partials, on_workers, share
-from tracejit.backends.tvm.cpu.kernels.tile import Tile
+from tracejit.backends.tvm.cpu.kernels.tile import RegisterTile
 from tracejit.backends.tvm.cpu.kernels.tiling import TiledPlan, ceil_div
 from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.cpu.mathematics import opaque
@@ -26,7 +26,7 @@ _RUN_TILES = 8
 """Column tiles that are packed together where that makes for long runs of memory."""
 
 
-class Tiled:
+class TiledProduct:
     """Statements for one matrix of a batch; up to ``copies`` matrices may be computed
     concurrently.
     """
@@ -37,7 +37,7 @@ class Tiled:
         self._problem = problem
         self._plan = plan
         arithmetic, size = problem.arithmetic, plan.tile
-        self._tile = Tile(arithmetic, size.rows, size.vectors, size.lanes)
+        self._tile = RegisterTile(arithmetic, size.rows, size.vectors, size.lanes)
         self._tail = problem.n % size.columns
         # Sums that are stored as they are need no panel.
         is_whole = problem.m % size.rows == 0 or plan.shares[0] == 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tracejit.backends.tvm.cpu.kernels.linalg.diagonal_reductions import Reduction
+from tracejit.backends.tvm.cpu.kernels.linalg.diagonal_reductions import DiagonalReduction
 from tracejit.backends.tvm.cpu.kernels.tile import vector
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
 from tracejit.backends.tvm.cpu.machine import Machine
@@ -28,7 +28,7 @@ from tracejit.backends.tvm.ir.tir import (
 )
 
 
-class Bidiagonal(Reduction):
+class Bidiagonal(DiagonalReduction):
     """Bidiagonal reduction of matrices with at least as many rows as columns.
 
     With ``keep`` the vectors of the reflections are kept, and their factors: those from the left

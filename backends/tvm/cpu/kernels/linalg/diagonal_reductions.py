@@ -28,7 +28,7 @@ _LEAST = {"float32": 1e-30, "float64": 1e-280}
 """A column with a smaller square, next to elements near 1, needs no reflection."""
 
 
-class Reduction:
+class DiagonalReduction:
     """Matrices of ``rows`` x ``columns`` in ``matrix[copy]``, padded with rows and columns of
     zeros.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tracejit.backends.tvm.cpu.kernels.linalg.diagonal_reductions import Reduction
+from tracejit.backends.tvm.cpu.kernels.linalg.diagonal_reductions import DiagonalReduction
 from tracejit.backends.tvm.cpu.kernels.linalg.parallel_spectrum import SQUARE
 from tracejit.backends.tvm.cpu.kernels.linalg.reflect_and_rotate import Record
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
@@ -70,7 +70,7 @@ class Sweeps:
     ``place[copy, j]`` becomes the row of value j. ``numbers`` are eight scalars for the sweeps.
     """
 
-    def __init__(self, reduced: Reduction, copies: int, size: int) -> None:
+    def __init__(self, reduced: DiagonalReduction, copies: int, size: int) -> None:
         self._diagonals = reduced
         self._size = size
         self._dtype = reduced.dtype

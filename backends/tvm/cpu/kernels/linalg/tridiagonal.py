@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tracejit.backends.tvm.cpu.kernels.linalg.diagonal_reductions import Reduction
+from tracejit.backends.tvm.cpu.kernels.linalg.diagonal_reductions import DiagonalReduction
 from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,
@@ -25,7 +25,7 @@ from tracejit.backends.tvm.ir.tir import (
 )
 
 
-class Tridiagonal(Reduction):
+class Tridiagonal(DiagonalReduction):
     """Tridiagonal reduction of symmetric matrices of ``size``, stored with both triangles.
 
     With ``keep`` row k of the matrix becomes the vector of reflection k, and ``taus[copy, k]`` its

@@ -20,7 +20,7 @@ from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.schedule.lanes import as_index
 from tracejit.backends.tvm.cpu.schedule.pointwise import pointwise
 from tracejit.backends.tvm.cpu.schedule.reduce.combining import held
-from tracejit.backends.tvm.cpu.schedule.scatter.updates import Scattering, Target, Updates
+from tracejit.backends.tvm.cpu.schedule.scatter.updates import ScatterBuffer, Scattering, Updates
 from tracejit.backends.tvm.ir.tir import Expr, Stmt, const, i32, loop, seq
 from tracejit.backends.tvm.tune.knobs import either
 from tracejit.ops.computations import monoid
@@ -51,7 +51,7 @@ def scattering(frame: Frame, work: Scattering) -> Stmt:
     parts, copies = _copies(frame, work)
     if parts * copies > 1:
         return seq(*copied, _in_copies(frame, work, parts, copies))
-    targets = [Target(target) for target in work.targets]
+    targets = [ScatterBuffer(target) for target in work.targets]
     return seq(*copied, Updates(frame, work, targets).in_order())
 
 
@@ -118,7 +118,7 @@ def _in_copies(frame: Frame, work: Scattering, parts: int, copies: int) -> Stmt:
             return emitter().store(made, first + number(i), identity, element_type)
 
         begin, count = share(p, work.update_sizes[work.outer[0]], parts)
-        updates = Updates(frame, work, [Target(made, first, copies, size)])
+        updates = Updates(frame, work, [ScatterBuffer(made, first, copies, size)])
         return seq(vector_loop(copies * size, lanes, clear), updates.in_order((begin, count)))
 
     def combine(i: Expr) -> Stmt:

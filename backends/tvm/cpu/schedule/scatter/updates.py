@@ -84,7 +84,7 @@ class Scattering:
 
 
 @dataclass(frozen=True)
-class Target:
+class ScatterBuffer:
     """The buffer of combined results: ``copies`` of ``size`` elements from ``first`` on."""
 
     buffer: Buffer
@@ -104,7 +104,7 @@ class Target:
 class Updates:
     """Statements for the updates of one Scatter."""
 
-    def __init__(self, frame: Frame, work: Scattering, targets: Sequence[Target]) -> None:
+    def __init__(self, frame: Frame, work: Scattering, targets: Sequence[ScatterBuffer]) -> None:
         self.frame = frame
         self.work = work
         self.targets = targets

@@ -11,7 +11,7 @@ from tracejit.backends.tvm.cpu.schedule.sort.flags import flag_sort, suits_flags
 from tracejit.backends.tvm.cpu.schedule.sort.host_sort import library_sort, suits_library
 from tracejit.backends.tvm.cpu.schedule.sort.merge import Merging
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort import suits_vectors, vector_sort
-from tracejit.backends.tvm.cpu.schedule.sort.radix import Radix
+from tracejit.backends.tvm.cpu.schedule.sort.radix import RadixSort
 from tracejit.backends.tvm.cpu.schedule.sort.rows import Sorting
 from tracejit.backends.tvm.cpu.schedule.sort.select import Selecting
 from tracejit.backends.tvm.ir.tir import Stmt
@@ -42,7 +42,7 @@ def _ways(frame: Frame, work: Sorting) -> Iterator[tuple[str, Callable[[], Stmt]
         if suits_words(frame, work, order):
             yield "sort of words", lambda: Positions(frame, work, order).statement()
         if work.length >= RADIX_FROM:
-            yield "radix sort", lambda: Radix(frame, work, order).statement()
+            yield "radix sort", lambda: RadixSort(frame, work, order).statement()
     yield "merge sort", lambda: Merging(frame, work).statement()
 
 

@@ -33,7 +33,7 @@ _BUCKETS = 1 << DIGIT
 _MASK = _BUCKETS - 1
 
 
-class Radix(RowSort):
+class RadixSort(RowSort):
     """The kernel of a radix sort; addresses must fit in 32 bits."""
 
     def __init__(self, frame: Frame, work: Sorting, order: Order) -> None:
