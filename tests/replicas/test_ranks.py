@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import signal
@@ -120,3 +121,42 @@ def test_scripts_on_ranks_and_on_threads() -> None:
 def test_programs_of_a_mesh_on_four_ranks() -> None:
     done = mpiexec(4, "-m", "tests.sharding.ranks")
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_annotated_modules(ranks: int) -> None:
+    done = mpiexec(ranks, "-m", "tests.partition.ranks")
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_more_ranks_than_processors() -> None:
+    """They wait by sleeping, so that the others run."""
+    done = mpiexec(8, "-m", "tests.replicas.crowd")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("is through") == 8
+
+
+def test_a_launcher_of_another_mpi_is_refused() -> None:
+    """Each of its processes would be alone, and train on all of the data."""
+    program = "import tracejit as tj; tj.distributed.initialize()"
+    environment = {**os.environ, "PMIX_SIZE": "4"}
+    for name in ("PMI_SIZE", "PMI_RANK", "PMI_FD", "OMPI_COMM_WORLD_SIZE"):
+        environment.pop(name, None)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert "PMIx's launcher started 4 processes" in done.stderr
+    assert "each of them is alone; use its own mpiexec" in done.stderr
+
+
+def test_without_a_launcher_a_mesh_says_how_to_start() -> None:
+    program = "import tracejit as tj; tj.distributed.initialize(); tj.make_mesh((4,), ('batch',))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert "takes 4 devices, and there are 1; start with mpiexec -n 4" in done.stderr

@@ -10,7 +10,7 @@ import pytest
 
 import tracejit as tj
 from tracejit import P, lax
-from tracejit.errors import ArgumentError, ShapeError, UnsupportedError
+from tracejit.errors import ArgumentError, ConcretizationError, ShapeError, UnsupportedError
 
 X = np.arange(48.0).reshape(8, 6)
 
@@ -57,15 +57,41 @@ def test_specs_and_names_that_do_not_fit() -> None:
         tj.make_mesh((4,), ("a",), tj.devices("cpu", 2))
 
 
-def test_transformations_outside_of_jit_are_refused() -> None:
+def test_transformations_outside_of_jit() -> None:
+    """All devices work out what is derived, as they do inside of jit."""
+    total = tj.shard_map(
+        lambda x: lax.psum((x**3).sum(), ("a", "b")),
+        mesh=mesh(),
+        in_specs=P("a", "b"),
+        out_specs=P(),
+    )
+    np.testing.assert_allclose(tj.grad(total)(X), 3 * X**2)
+    np.testing.assert_allclose(tj.grad(total)(-X), 3 * X**2)
+    value, pullback = tj.vjp(total, X)
+    np.testing.assert_allclose(value, (X**3).sum())
+    np.testing.assert_allclose(pullback(2.0)[0], 6 * X**2)
+    np.testing.assert_allclose(tj.jvp(total, (X,), (X,))[1], (3 * X**3).sum())
+    np.testing.assert_allclose(np.diag(tj.hessian(total)(X).reshape(48, 48)), 6 * X.ravel())
+    np.testing.assert_allclose(tj.vmap(total)(np.stack([X, 2 * X])), total(X) * np.array([1, 8]))
+    with pytest.raises(UnsupportedError, match="check=True does not go with programs for several"):
+        tj.jit(total, check=True)(X)
+
+
+def test_python_cannot_read_what_each_device_works_out() -> None:
+    """It was read as that of device 0, on every device."""
+
+    def numbered(x: Any) -> Any:
+        return x + int(lax.axis_index("a"))
+
+    mapped = tj.shard_map(numbered, mesh=mesh(), in_specs=P("a"), out_specs=P("a"))
+    for function in (mapped, tj.jit(mapped), tj.grad(lambda x: mapped(x).sum())):
+        with pytest.raises(ConcretizationError, match="partition_id, which each device works out"):
+            function(X)
     total = tj.shard_map(
         lambda x: lax.psum(x.sum(), ("a", "b")), mesh=mesh(), in_specs=P("a", "b"), out_specs=P()
     )
-    np.testing.assert_array_equal(tj.jit(tj.grad(total))(X), np.ones_like(X))
-    with pytest.raises(UnsupportedError, match=r"write jit\(grad\(f\)\)"):
-        tj.grad(total)(X)
-    with pytest.raises(UnsupportedError, match="check=True does not go with programs for several"):
-        tj.jit(total, check=True)(X)
+    with pytest.raises(ConcretizationError, match="all_reduce, which each device works out"):
+        tj.grad(lambda x: x.sum() * float(total(x)))(X)
 
 
 def test_arrays_show_where_they_lie(capsys: pytest.CaptureFixture[str]) -> None:

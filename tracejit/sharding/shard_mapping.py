@@ -15,13 +15,13 @@ import numpy as np
 import optree
 
 from tracejit import tree
-from tracejit.errors import ArgumentError, UnsupportedError
+from tracejit.errors import ArgumentError
 from tracejit.graph import Instruction
 from tracejit.sharding.arrays import ShardedArray, spread
 from tracejit.sharding.boundary import gathering, taking
 from tracejit.sharding.mesh import Mesh, NamedSharding, PartitionSpec
 from tracejit.sharding.varying import require_same
-from tracejit.trace.context import current_trace, running_traces
+from tracejit.trace.context import current_trace
 from tracejit.trace.convert import as_instruction
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.tracebacks import api_boundary
@@ -134,12 +134,6 @@ class _Mapped:
 
     def record(self, args: tuple[Any, ...]) -> Any:
         """Inside of a program that all devices run."""
-        outermost = running_traces()[0]
-        if any(argument.value is not None for argument in outermost.arguments.values()):
-            raise UnsupportedError(
-                f"shard_map: {self._title} is transformed outside of jit, where one device works "
-                "everything out; write jit(grad(f)) for grad(f)"
-            )
         leaves, structure, shardings = self._inputs(args)
         parts = [
             leaf if isinstance(leaf, _NUMBERS) else taking(sharding)(_traced(leaf))

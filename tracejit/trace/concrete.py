@@ -116,6 +116,9 @@ def dependence(instruction: Instruction) -> str:
     names = []
     for parameter in unknown_arguments(instruction):
         found = find_argument(parameter)
-        names.append("a value of another thread" if found is None else found[1].describe())
+        if parameter.op is not PARAMETER:
+            names.append(f"{parameter.op.function}, which each device works out as it runs")
+        else:
+            names.append("a value of another thread" if found is None else found[1].describe())
     shown = names[:3] + ([f"{len(names) - 3} more"] if len(names) > 3 else [])
     return " and ".join(shown)

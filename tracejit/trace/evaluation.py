@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.errors import UnsupportedError
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, PARAMETER
 from tracejit.ops.control import WHILE
@@ -106,7 +107,10 @@ def _order(roots: Iterable[Instruction], known: Collection[Instruction]) -> list
 def unknown_arguments(
     instruction: Instruction, known: Collection[Instruction] = ()
 ) -> list[Instruction]:
-    """The Parameters without a value that ``instruction`` depends on, in order of creation."""
+    """The Parameters without a value that ``instruction`` depends on, in order of creation.
+
+    What several devices work out together has no value either.
+    """
     unknown = []
     for at in _order([instruction], known):
         if _is_unknown_argument(at):
@@ -139,9 +143,13 @@ def _is_unknown(
     return False
 
 
+_OF_DEVICES = frozenset({"channels", "permutes", "replicas", "starts"})
+"""The families of ops that several devices work out together: one of them cannot say the value."""
+
+
 def _is_unknown_argument(at: Instruction) -> bool:
     if at.op is not PARAMETER:
-        return False
+        return at.op.family in _OF_DEVICES
     found = find_argument(at)
     return found is None or found[1].value is None
 
@@ -162,9 +170,17 @@ def _value(instruction: Instruction, known: Mapping[Instruction, Any]) -> Any:
 def evaluate(roots: Sequence[Instruction], known: Mapping[Instruction, Any]) -> list[Any]:
     """The values of ``roots``, given some. Each value is dropped after its last use.
 
-    Every argument that the roots depend on must have a value: see `unknown_arguments`.
+    Every argument that the roots depend on must have a value: see `unknown_arguments`. Raises
+    `UnsupportedError` for what several devices work out together.
     """
     order = _order(roots, known)
+    for at in order:
+        if at.op.family in _OF_DEVICES:
+            raise UnsupportedError(
+                f"{at.op.function}: several devices work it out together, and its value is needed "
+                "on one; write jit(f)",
+                at.source,
+            )
     last_use = {operand: at for at in order for operand in behind(at)}
     kept = set(roots)
     values = dict(known)
@@ -195,6 +211,8 @@ def _known_now(
             values[at] = found.value
         elif at.op is CONSTANT:
             values[at] = at.attributes["literal"]
+        elif at.op.family in _OF_DEVICES:
+            return None
         else:
             needed[at.serial] = at
             stack += at.operands

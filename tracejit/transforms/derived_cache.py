@@ -10,7 +10,7 @@ number follows from the graph alone, so that a script's results are the same eac
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from tracejit.backends.target import CPU
 from tracejit.errors import TracejitError
-from tracejit.graph import Computation, Module
+from tracejit.graph import Computation, Instruction, Module
 from tracejit.loading import load
 from tracejit.ops.constants import PARAMETER, parameter, tuple_
 from tracejit.trace.context import Trace
@@ -38,9 +38,13 @@ INTERPRETING_ONE, OPERATION = 2e-6, 3e-10
 
 
 class DerivedGraph:
-    """The ``outputs`` of one graph without side effects, as values."""
+    """The ``outputs`` of one graph without side effects, as values.
 
-    def __init__(self, title: str, outputs: Sequence[Output]) -> None:
+    A graph that several devices work out together, each one partition, is compiled at once.
+    """
+
+    def __init__(self, title: str, outputs: Sequence[Output], partitions: int = 1) -> None:
+        self._partitions = partitions
         self._title = title
         self._outputs = outputs
         self._roots = [output.instruction for output in outputs]
@@ -51,11 +55,16 @@ class DerivedGraph:
 
     def __call__(self, trace: Trace) -> list[Any]:
         """The values for the arguments of a trace that recorded this graph; all are known."""
-        arguments = [trace.arguments[one].value for one in self._inputs]
-        values = self._values(arguments)
+        return self.of({one: trace.arguments[one].value for one in self._inputs})
+
+    def of(self, known: Mapping[Instruction, Any]) -> list[Any]:
+        """The values for what stands behind the inputs."""
+        values = self._values([known[one] for one in self._inputs])
         return [o.handed_out(v) for o, v in zip(self._outputs, values, strict=True)]
 
     def _values(self, arguments: Sequence[Any]) -> list[np.ndarray]:
+        if self._partitions > 1 and self._program is None:
+            self._program = compile_module(self._module(), CPU, check=False)
         if self._program is not None:
             return self._program.run(arguments) or self._program(arguments)
         if self._plan is None:
@@ -79,7 +88,11 @@ class DerivedGraph:
         known = dict(zip(self._inputs, inputs, strict=True))
         results = substitute(self._roots, known)
         root = results[0] if len(results) == 1 else tuple_(results)
-        return Module(self._title, Computation(self._title, tuple(inputs), root))
+        return Module(
+            self._title,
+            Computation(self._title, tuple(inputs), root),
+            num_partitions=self._partitions,
+        )
 
 
 def calls_before_compiling(entry: Computation) -> float:

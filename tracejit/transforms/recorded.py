@@ -91,7 +91,10 @@ class Run:
                 f"in which it was made, has ended"
             )
         if running is None:
-            values = evaluate(instructions, self._known() | self.done)
+            known = self._known() | self.done
+            if self.trace.partitions > 1:
+                return DerivedGraph(self.title, outputs, self.trace.partitions).of(known)
+            values = evaluate(instructions, known)
             return [o.handed_out(np.array(v)) for o, v in zip(outputs, values, strict=True)]
         replacements = {i.parameter: i.value for i in self.inputs.values()}
         moved = substitute(instructions, replacements | self.done)
@@ -116,7 +119,7 @@ class Run:
             outputs = make()
             if any(output.instruction.reaches_effect for output in outputs):
                 return self.finish(outputs)
-            known = DerivedGraph(self.title, outputs)
+            known = DerivedGraph(self.title, outputs, self.trace.partitions)
             memory.keep_answer(whole, known)
         values: list[Any] = known(self.trace)
         return values
