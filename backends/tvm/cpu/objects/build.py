@@ -107,7 +107,7 @@ def _program_objects(
     target: Processor,
     folder: Path,
     progress: Progress | None,
-    store: ObjectStore | None,
+    store: ObjectStore | None = None,
 ) -> list[Path]:
     """Object files in ``folder`` of a checked program."""
     sources = _sources(program.kernels, held, target)
@@ -229,7 +229,7 @@ def _objects(
     target: Processor,
     folder: Path,
     progress: Progress | None,
-    store: ObjectStore | None,
+    store: ObjectStore | None = None,
 ) -> list[Path]:
     """Object files in ``folder``: of texts, of shared units, and of the modules that ``jobs``
     return.
