@@ -58,11 +58,13 @@ def _lost_nan(instruction: Instruction, *operands: np.ndarray) -> np.ndarray | b
 
 
 def _narrow_places(instruction: Instruction, *operands: np.ndarray) -> bool:
-    """Where an operand of a scatter has more places than its signed indices can number."""
+    """Where an operand of a scatter has more places than its indices of that type can number."""
     indices = element_type_of(operands[len(operands) // 2].dtype)
     numbered = instruction.attributes["scatter_dims_to_operand_dims"]
     most = max((operands[0].shape[d] for d in numbered), default=0)
-    return indices.is_signed and most > 1 << (indices.bits - 1)
+    if indices.is_signed:
+        return most > 1 << (indices.bits - 1)
+    return indices.bits < 8 and most > 1 << indices.bits
 
 
 def _many_narrow(instruction: Instruction, *operands: np.ndarray) -> bool:
@@ -101,7 +103,8 @@ MANY_ELEMENTS: list[Difference] = [
     ),
     Difference(
         ["Scatter"],
-        "XLA compares signed indices with the last place in their own type, in which that may wrap",
+        "XLA compares signed indices, and those of few bits, with the last place in their own type, "
+        "in which that may wrap",
         _narrow_places,
     ),
     Difference(
