@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 import tracejit as tj
+from tests.fuzz.answers import bounded
 from tests.fuzz.programs import made_of
-from tests.fuzz.shortened import bounded
 from tracejit.errors import TracejitError
 
 TYPES = (

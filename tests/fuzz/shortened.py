@@ -11,18 +11,13 @@ an array keeps its size and its other names.
 from __future__ import annotations
 
 import random
-import signal
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 import tracejit as tj
-from tests.fuzz.compile_times import MOST_SECONDS
+from tests.fuzz.answers import answered
 from tests.fuzz.programs import made_of
-from tracejit.errors import TracejitError, TracerLeakError
 
 HEAD = """
 def program(x, y, n):
@@ -98,40 +93,5 @@ def judged(seed: int, **options: Any) -> str:
     text = program(seed)
     plain = made_of(text, seed)
     jitted = tj.jit(made_of(text, seed), autograph=True, **options)
-    found = "no program"
-    for n in TRIPS:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            try:
-                right = plain(*arguments(seed), n)
-            except Exception:
-                continue
-            try:
-                with bounded(seed):
-                    ours = jitted(*arguments(seed), n)
-            except TracerLeakError as error:
-                raise AssertionError(f"seed {seed}: {error!r} says nothing to a user") from error
-            except TracejitError as error:
-                found = type(error).__name__
-                continue
-        for one, two in zip(right, ours, strict=True):
-            if not np.allclose(one, two, 1e-9, 1e-9, equal_nan=True):
-                raise AssertionError(f"seed {seed}, n = {n}: {one} is right, not {two}\n{text}")
-        found = "right" if found == "no program" else found
-    return found
-
-
-@contextmanager
-def bounded(seed: int) -> Iterator[None]:
-    """Inside, what takes a minute of processor time is an `AssertionError`."""
-
-    def end(*_: Any) -> None:
-        raise AssertionError(f"seed {seed}: not compiled within {MOST_SECONDS:.0f} s")
-
-    before = signal.signal(signal.SIGPROF, end)
-    signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
+    calls = [lambda n=n: (*arguments(seed), n) for n in TRIPS]
+    return answered(seed, text, plain, jitted, calls)

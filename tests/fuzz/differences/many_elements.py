@@ -103,8 +103,8 @@ MANY_ELEMENTS: list[Difference] = [
     ),
     Difference(
         ["Scatter"],
-        "XLA compares signed indices, and those of few bits, with the last place in their own type, "
-        "in which that may wrap",
+        "XLA compares signed indices, and those of few bits, with the last place in their own "
+        "type, in which that may wrap",
         _narrow_places,
     ),
     Difference(
