@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tests.runtime.processes import python
 from tracejit import targets
 from tracejit.backends import native_abi
 from tracejit.backends.artifact import InProcess
@@ -368,6 +369,38 @@ def test_handlers_that_do_not_end_are_named_under_check(
     np.testing.assert_array_equal(
         tj.jit(lambda x: tj.ffi.ffi_call("Misbehave", like(x))(x, how=0), check=True)(x), 0 * x
     )
+
+
+def test_an_interrupt_ends_loops_of_handlers(library: ctypes.CDLL) -> None:
+    """Between two calls of a handler, which itself is never ended; the next call is right."""
+    said = python(
+        """
+import ctypes, signal, sys, threading, time
+import numpy as np
+import tracejit as tj
+
+library = ctypes.CDLL(sys.argv[1])
+tj.ffi.register_ffi_target("RmsNorm", tj.ffi.pycapsule(library.RmsNorm))
+like = tj.ShapeDtypeStruct((2, 400), np.float32)
+
+@tj.jit
+def normalized(x, times):
+    norm = lambda x: tj.ffi.ffi_call("RmsNorm", like)(x, eps=np.float32(1e-5))
+    return tj.lax.while_loop(lambda c: c[0] < times, lambda c: (c[0] + 1, norm(c[1])), (0, x))[1]
+
+x = np.ones((2, 400), np.float32)
+normalized(x, 1)
+threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
+begin = time.perf_counter()
+try:
+    normalized(x, 10**12)
+except KeyboardInterrupt:
+    print(time.perf_counter() - begin < 11)
+print(normalized(x, 3).round(3).min())
+""",
+        library._name,
+    )
+    assert said.splitlines() == ["True", "1.0"]
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
