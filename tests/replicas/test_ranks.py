@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import re
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -160,3 +162,36 @@ def test_without_a_launcher_a_mesh_says_how_to_start() -> None:
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120
     )
     assert "takes 4 devices, and there are 1; start with mpiexec -n 4" in done.stderr
+
+
+def test_a_shared_cache_that_somebody_spoils(tmp_path: Path) -> None:
+    """Entries vanish, are cut short, are damaged, or become folders while four ranks read them."""
+    variables = {"TRACEJIT_CACHE_DIR": str(tmp_path / "cache"), "PYTHONWARNINGS": "ignore"}
+    chance, is_over = random.Random(0), threading.Event()
+
+    def spoil() -> None:
+        spoiled = tmp_path / "spoiled"
+        while not is_over.wait(0.01):
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                entry = chance.choice([*(tmp_path / "cache").iterdir()])
+                data = bytearray(entry.read_bytes())
+                if chance.random() < 0.3:
+                    entry.unlink()
+                    entry.mkdir()
+                elif chance.random() < 0.5:
+                    spoiled.write_bytes(data[: chance.randrange(len(data))])
+                    spoiled.replace(entry)
+                else:
+                    data[chance.randrange(len(data))] ^= 255
+                    spoiled.write_bytes(data)
+                    spoiled.replace(entry)
+
+    spoiler = threading.Thread(target=spoil)
+    spoiler.start()
+    try:
+        done = mpiexec(4, "-m", "tests.replicas.first_calls", variables=variables)
+    finally:
+        is_over.set()
+        spoiler.join()
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("is through") == 4
