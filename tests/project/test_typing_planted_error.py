@@ -65,4 +65,9 @@ def test_mypy_reads_every_folder(planted: Path) -> None:
 def test_ruff_reads_every_folder(planted: Path) -> None:
     report = said("ruff", "check", "--no-cache", "--output-format=concise", cwd=planted)
     for folder in packages():
+        if folder.parts[:2] == (
+            "docs",
+            "op_package",
+        ):  # a template, which pyproject.toml leaves out
+            continue
         assert f"{folder}/planted.py:1:8: F401" in report

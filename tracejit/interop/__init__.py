@@ -12,3 +12,7 @@ from tracejit.interop.jax_functions import from_jax
 from tracejit.interop.stablehlo import from_stablehlo, module_of_proto
 
 __all__ = ["from_jax", "from_stablehlo", "module_of_proto"]
+
+
+def __dir__() -> list[str]:
+    return __all__

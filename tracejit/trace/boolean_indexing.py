@@ -341,7 +341,7 @@ class Masked:
 
 
 SOME = "tracejit.some"
-"""The name of a composite that gives its operand, of which ``check=True`` requires a true one."""
+"""A composite that returns its operand; with ``check=True`` one of its elements must be true."""
 
 
 def some(mask: Instruction) -> Instruction:

@@ -178,7 +178,7 @@ def _counting(body: Stmt, state: Buffer, most: int) -> Stmt:
     least = i32(most // 8)
     counted = tirx.call_extern("int32", "tracejit_count", state.data, least, i32(most))
     given = seq(AllocBuffer(left), store(left, i32(0), least))
-    # Innermost loops first: what is made of them is not visited again.
+    # Innermost loops first: their replacements are not visited again.
     rows = [(While, lambda each: _in_counted_rows(each, left, counted))]
     return seq(given, structural_map(body, rows))
 
