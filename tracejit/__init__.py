@@ -157,6 +157,7 @@ supply(
     array_namespace="tracejit.numpy",
     display="tracejit.display",
     factorizations="tracejit.numpy.factorization_gradients",
+    gradients="tracejit.transforms.gradient",
     lapack_calls="tracejit.numpy.lapack_calls",
     methods="tracejit.transforms.autograph.methods",
     sparse_calls="tracejit.numpy.sparse_calls",

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import export
+from jax import export, lax
 from jax.experimental import io_callback
 from jax.lax import linalg
 from jaxlib import _hlo
@@ -115,6 +115,73 @@ def test_lu_has_jaxs_derivative(sizes: tuple[int, ...], dtype: str) -> None:
 
     a = matrices(dtype, *sizes)
     np.testing.assert_allclose(tj.grad(tj.from_jax(loss))(a), jax.grad(loss)(a), rtol=1e-8)
+
+
+@pytest.mark.parametrize("sizes", [(4, 4), (3, 5), (5, 3), (2, 4, 3), (3, 1)])
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+def test_qr_has_jaxs_derivative(sizes: tuple[int, ...], dtype: str) -> None:
+    def loss(a: Any) -> Any:
+        factors = jnp.linalg.qr(a)
+        weights = (jnp.arange(f.size).reshape(f.shape) + 1 for f in factors)
+        return sum(jnp.sum((f.real + f.imag**2) * w) for f, w in zip(factors, weights, strict=True))
+
+    a = matrices(dtype, *sizes)
+    made = tj.jit(tj.grad(tj.from_jax(loss)))(a)
+    np.testing.assert_allclose(made, jax.grad(loss)(a), rtol=1e-8, atol=1e-10)
+
+
+def test_qr_twice_differentiated_and_of_triangles() -> None:
+    def loss(a: Any) -> Any:
+        return jnp.sum(jnp.linalg.qr(a)[0] ** 3)
+
+    a = matrices("f8", 3, 2)
+    made = tj.hessian(tj.from_jax(loss))(a)
+    np.testing.assert_allclose(made, jax.hessian(loss)(a), rtol=1e-7, atol=1e-9)
+    triangle = np.triu(matrices("f8", 3, 3))
+    assert np.isfinite(tj.grad(tj.from_jax(loss))(triangle)).all()
+
+
+EVERYDAY: dict[str, tuple[Callable[..., Any], str]] = {
+    "cholesky": (jnp.linalg.cholesky, "hermitian"),
+    "qr": (jnp.linalg.qr, "tall"),
+    "lu": (jax.scipy.linalg.lu, "square"),
+    "eigh": (jnp.linalg.eigh, "hermitian"),
+    "svd": (lambda a: jnp.linalg.svd(a, full_matrices=False), "tall"),
+    "eigvals": (jnp.linalg.eigvals, "square"),
+    "sort": (lambda a: jnp.sort(a, axis=0), "tall"),
+    "top_k": (lambda a: lax.top_k(a, 2)[0], "tall"),
+    "bits": (lambda a: a * jax.random.bits(jax.random.key(0), a.shape, "uint8"), "tall"),
+    "normal": (lambda a: a * jax.random.normal(jax.random.key(0), a.shape), "tall"),
+    "categorical": (lambda a: a[jax.random.categorical(jax.random.key(1), a[0])], "square"),
+    "erf": (jax.scipy.special.erf, "tall"),
+    "fft": (jnp.fft.fft, "tall"),
+    "triangular": (
+        lambda a: jax.scipy.linalg.solve_triangular(a, a[:, 0], lower=True),
+        "hermitian",
+    ),
+    "cumsum": (lambda a: jnp.cumsum(a, axis=0), "tall"),
+    "cumlogsumexp": (lambda a: lax.cumlogsumexp(a, axis=0), "tall"),
+    "lstsq": (lambda a: jnp.linalg.lstsq(a, a[:, 0])[0], "tall"),
+    "quantile": (lambda a: jnp.quantile(a, 0.3, axis=0), "tall"),
+}
+
+
+@pytest.mark.parametrize("name", EVERYDAY)
+def test_everyday_functions_and_their_derivatives(name: str) -> None:
+    function, kind = EVERYDAY[name]
+    a = given(kind, "f8")[0]
+
+    def loss(a: Any) -> Any:
+        """Of squared sizes: signs and phases of vectors are LAPACK's affair."""
+        made = [f for f in jax.tree.leaves(function(a)) if jnp.issubdtype(f.dtype, jnp.inexact)]
+        return sum(
+            jnp.sum(jnp.abs(f) ** 2 * jnp.cos(jnp.arange(f.size)).reshape(f.shape)) for f in made
+        )
+
+    ours = tj.from_jax(loss)
+    np.testing.assert_allclose(tj.jit(ours)(a), jax.jit(loss)(a), rtol=1e-7)
+    wanted = jax.grad(loss)(a)
+    np.testing.assert_allclose(tj.jit(tj.grad(ours))(a), wanted, rtol=1e-6, atol=1e-7)
 
 
 def test_second_derivative_of_a_solution() -> None:

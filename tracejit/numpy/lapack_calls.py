@@ -18,6 +18,8 @@ from scipy.linalg import lapack
 from tracejit.hlo.lapack_calls import config_of
 from tracejit.lax.control import fori_loop
 from tracejit.lax.linalg import triangular_solve
+from tracejit.loading import supplied
+from tracejit.numpy.reflectors import factored, product
 from tracejit.ops.constants import elements_of
 from tracejit.ops.custom import custom_call
 from tracejit.shapes import ElementType, Shape, TupleShape
@@ -264,6 +266,19 @@ def _lu_gradient(a: Tracer, packed: Tracer, _: Tracer, info: Tracer) -> Arrays:
     return (np.conj(np.take_along_axis(made, back, axis=-2)),)
 
 
+def _factored_gradient(a: Tracer, packed: Tracer, tau: Tracer) -> Arrays:
+    return _pulled_back(factored, (a,), (packed, tau))
+
+
+def _product_gradient(packed: Tracer, tau: Tracer, q: Tracer) -> Arrays:
+    return _pulled_back(product, (packed, tau), q)
+
+
+def _pulled_back(function: Callable[..., Any], given: Arrays, cotangent: Any) -> Arrays:
+    made: Arrays = supplied("gradients").vjp(function, *given)[1](cotangent)
+    return made
+
+
 def _adjoint(a: Any) -> Any:
     return np.conj(np.swapaxes(a, -1, -2))
 
@@ -272,17 +287,17 @@ _PERTURBED = "tridiagonal_solve_perturbed_ffi"
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 _TARGETS: dict[str, tuple[Routine, tuple[int, ...], Callable[..., Any] | None]] = {
     "geev": (_geev, (2,), None),
-    "geqrf": (_geqrf, (2,), None),
+    "geqrf": (_geqrf, (2,), _factored_gradient),
     "geqp3": (_geqp3, (2, 1), None),
     "gees": (_gees, (2,), None),
     "gehrd": (_gehrd, (2,), None),
     "getrf": (_getrf, (2,), _lu_gradient),
     "gtsv": (_gtsv, (1, 1, 1, 2), _gtsv_gradient),
 }
-_OF_REAL: dict[str, tuple[Routine, tuple[int, ...]]] = {
-    "orgqr": (_orgqr, (2, 1)),
-    "ormqr": (_ormqr, (2, 1, 2)),
-    "sytrd": (_sytrd, (2,)),
+_OF_REAL: dict[str, tuple[Routine, tuple[int, ...], Callable[..., Any] | None]] = {
+    "orgqr": (_orgqr, (2, 1), _product_gradient),
+    "ormqr": (_ormqr, (2, 1, 2), None),
+    "sytrd": (_sytrd, (2,), None),
 }
 _OF_COMPLEX = {"orgqr": "ungqr", "ormqr": "unmqr", "sytrd": "hetrd"}
 
@@ -290,8 +305,9 @@ for _letter in "sdcz":
     for _name, (_routine, _ranks, _gradient) in _TARGETS.items():
         _function = _batched(_routine, _ranks, _letter)
         define_target(Target(f"lapack_{_letter}{_name}_ffi", _function, _gradient))
-    for _name, (_routine, _ranks) in _OF_REAL.items():
+    for _name, (_routine, _ranks, _gradient) in _OF_REAL.items():
         _named = _OF_COMPLEX[_name] if _letter in "cz" else _name
-        define_target(Target(f"lapack_{_letter}{_named}_ffi", _batched(_routine, _ranks, _letter)))
+        _function = _batched(_routine, _ranks, _letter)
+        define_target(Target(f"lapack_{_letter}{_named}_ffi", _function, _gradient))
 
 define_target(Target(_PERTURBED, _perturbed_of_any, _perturbed_gradient))
