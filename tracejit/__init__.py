@@ -14,6 +14,7 @@ from tracejit.transforms.jit.jit import jit
 if TYPE_CHECKING:
     from tracejit import (
         builder,
+        config,
         custom_ops,
         debug,
         distributed,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         random,
         scipy,
         tree_util,
+        typing,
     )
     from tracejit.callbacks import pure_callback
     from tracejit.display import show
@@ -49,7 +51,15 @@ if TYPE_CHECKING:
         shard_map,
         visualize_sharding,
     )
-    from tracejit.transforms.abstract import eval_shape, make_graph
+    from tracejit.sharding.counting import (
+        default_backend,
+        device_count,
+        local_device_count,
+        local_devices,
+        process_count,
+        process_index,
+    )
+    from tracejit.transforms.abstract import eval_shape, make_graph, make_jaxpr
     from tracejit.transforms.autograph import autograph
     from tracejit.transforms.check_grads import check_grads
     from tracejit.transforms.checkpoint import checkpoint, checkpoint_policies, remat
@@ -89,10 +99,13 @@ __all__ = [
     "checkpoint",
     "checkpoint_policies",
     "compile",
+    "config",
     "custom_jvp",
     "custom_ops",
     "custom_vjp",
     "debug",
+    "default_backend",
+    "device_count",
     "device_get",
     "device_put",
     "devices",
@@ -122,8 +135,11 @@ __all__ = [
     "linear_transpose",
     "linearize",
     "load_checkpoint",
+    "local_device_count",
+    "local_devices",
     "make_array_from_process_local_data",
     "make_graph",
+    "make_jaxpr",
     "make_mesh",
     "named_call",
     "named_scope",
@@ -133,6 +149,8 @@ __all__ = [
     "optim",
     "outfeed",
     "pmap",
+    "process_count",
+    "process_index",
     "pure_callback",
     "random",
     "register_custom_call",
@@ -145,6 +163,7 @@ __all__ = [
     "stop_gradient",
     "tree",
     "tree_util",
+    "typing",
     "unregister_custom_call",
     "value_and_grad",
     "visualize_sharding",
@@ -189,6 +208,14 @@ _MEMBERS = {
         "shard_map",
         "visualize_sharding",
     ),
+    "tracejit.sharding.counting": (
+        "default_backend",
+        "device_count",
+        "local_device_count",
+        "local_devices",
+        "process_count",
+        "process_index",
+    ),
     "tracejit.transforms.autograph": ("autograph",),
     "tracejit.transforms.check_grads": ("check_grads",),
     "tracejit.transforms.checkpoint": (
@@ -226,6 +253,7 @@ _MEMBERS = {
     "tracejit.transforms.abstract": (
         "eval_shape",
         "make_graph",
+        "make_jaxpr",
     ),
     "tracejit.transforms.disabling": ("disable_jit",),
     "tracejit.transforms.porting": (
@@ -242,6 +270,7 @@ _MEMBERS = {
 }
 _SUBMODULES = (
     "builder",
+    "config",
     "custom_ops",
     "debug",
     "distributed",
@@ -256,6 +285,7 @@ _SUBMODULES = (
     "random",
     "scipy",
     "tree_util",
+    "typing",
 )
 __getattr__ = on_first_use(
     __name__, _SUBMODULES, {name: module for module, names in _MEMBERS.items() for name in names}

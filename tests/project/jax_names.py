@@ -74,13 +74,13 @@ NARROW = "the element type has no arithmetic in XLA's CPU backend"
 
 ABSENT: Mapping[str, Mapping[str, str]] = {
     "": {
-        "Device Shard default_device device_count host_count": DEVICES,
-        "host_id host_ids local_device_count local_devices live_arrays copy_to_host_async": DEVICES,
-        "memory default_backend transfer_guard* typeof": DEVICES,
+        "Device Shard default_device host_count": DEVICES,
+        "host_id host_ids live_arrays copy_to_host_async": DEVICES,
+        "memory transfer_guard* typeof": DEVICES,
         "make_array_from_callback make_array_from_single_device_arrays": SEVERAL,
-        "process_* reshard set_mesh smap": SEVERAL,
+        "process_indices reshard set_mesh smap": SEVERAL,
         "auto_pcast remove_size_one_mesh_axis_from_type": SEVERAL,
-        "allow_f16_reductions array_garbage_collection_guard check_tracer_leaks config": SETTING,
+        "allow_f16_reductions array_garbage_collection_guard check_tracer_leaks": SETTING,
         "checking_leaks debug_key_reuse default_matmul_precision default_prng_impl": SETTING,
         "enable_checks enable_custom_prng ensure_compile_time_eval explain_cache_misses": SETTING,
         "jax2tf_associative_scan_reductions legacy_prng_key log_compiles": SETTING,
@@ -91,7 +91,6 @@ ABSENT: Mapping[str, Mapping[str, str]] = {
         "debug_infs debug_nans": CHECKS,
         "Ref empty_ref free_ref freeze new_ref": REFERENCES,
         "ad ds closure_convert fwd_and_bwd": INTERNAL,
-        "make_jaxpr": "`make_graph` returns the graph as a `Module`",
         "custom_gradient": "use `custom_vjp`",
         "effects_barrier": "effects are complete when a call returns",
     },
@@ -104,7 +103,7 @@ ABSENT: Mapping[str, Mapping[str, str]] = {
     "lax": {
         "*_p": PRIMITIVE,
         "AccuracyMode Tolerance": ACCURACY,
-        "DotAlgorithm DotAlgorithmPreset Precision PrecisionLike": (
+        "DotAlgorithm DotAlgorithmPreset PrecisionLike": (
             'precisions are strings: "default", "high", "highest"'
         ),
         "ConvGeneralDilatedDimensionNumbers FftType GatherScatterMode RandomAlgorithm": (
@@ -158,7 +157,6 @@ ABSENT: Mapping[str, Mapping[str, str]] = {
     "scipy.stats": {"*": LATER},
     "sharding": {"*": "`tracejit` itself has meshes and shardings, without a module of their own"},
     "profiler": {"*": "use `explain(measure=True)` of a compiled function"},
-    "typing": {"*": "write `numpy.typing.ArrayLike` and `DTypeLike`"},
     "tree": {"static": LATER},
     "tree_util": {
         "KeyEntry": "a protocol for JAX's own type checks",

@@ -21,8 +21,8 @@ from tests.project import checkout
 
 # Lowest first; every unit stands in exactly one layer.
 LAYERS = (
-    {"affine", "errors", "loading", "sources", "system", "tracebacks"},
-    {"element_types", "layouts"},
+    {"affine", "errors", "loading", "sources", "system", "tracebacks", "typing"},
+    {"config", "element_types", "layouts"},
     {"shapes"},
     {"attributes", "graph"},
     {"tree_keys"},

@@ -33,6 +33,7 @@ NAMES = {
         "all_gather all_to_all axis_index axis_size pbroadcast pmax pmean pmin ppermute psum "
         "psum_scatter"
     ),
+    "precision": "Precision",
     "reductions": (
         "approx_max_k approx_min_k argmax argmin batch_norm_grad batch_norm_inference "
         "batch_norm_training cummax cummin cumprod cumsum reduce reduce_and reduce_max reduce_min "

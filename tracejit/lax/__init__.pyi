@@ -100,6 +100,7 @@ from tracejit.lax.parallel import pmin as pmin
 from tracejit.lax.parallel import ppermute as ppermute
 from tracejit.lax.parallel import psum as psum
 from tracejit.lax.parallel import psum_scatter as psum_scatter
+from tracejit.lax.precision import Precision as Precision
 from tracejit.lax.reductions import approx_max_k as approx_max_k
 from tracejit.lax.reductions import approx_min_k as approx_min_k
 from tracejit.lax.reductions import argmax as argmax

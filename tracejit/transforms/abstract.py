@@ -54,3 +54,14 @@ def make_graph(fun: Callable[..., Any], static_argnums: Numbers = None) -> Calla
         return jit(fun, static_argnums=static_argnums).lower(*given, **named).module
 
     return graph
+
+
+def make_jaxpr(fun: Callable[..., Any], static_argnums: Numbers = None) -> Callable[..., Module]:
+    """`make_graph` by JAX's name: its result is a graph, and prints as HLO text.
+
+    Raises what tracing the function raises.
+
+    >>> print(tj.make_jaxpr(np.sin)(0.0).entry.name)
+    sin
+    """
+    return make_graph(fun, static_argnums)
