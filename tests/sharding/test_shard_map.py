@@ -77,6 +77,16 @@ def test_transformations_outside_of_jit() -> None:
         tj.jit(total, check=True)(X)
 
 
+def test_effects_of_devices_are_transformed_inside_of_jit_alone() -> None:
+    def noted(x: Any) -> Any:
+        tj.debug.print("{}", x)
+        return lax.psum(x.sum(), ("a", "b"))
+
+    mapped = tj.shard_map(noted, mesh=mesh(), in_specs=P("a", "b"), out_specs=P())
+    with pytest.raises(UnsupportedError, match="runs on 4 devices and has side effects; write jit"):
+        tj.grad(mapped)(X)
+
+
 def test_python_cannot_read_what_each_device_works_out() -> None:
     """It was read as that of device 0, on every device."""
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.errors import UnsupportedError
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, PARAMETER
 from tracejit.ops.control import WHILE
@@ -147,9 +146,16 @@ _OF_DEVICES = frozenset({"channels", "permutes", "replicas", "starts"})
 """The families of ops that several devices work out together: one of them cannot say the value."""
 
 
+def _is_of_devices(at: Instruction) -> bool:
+    if at.op.family not in _OF_DEVICES:
+        return False
+    traces = running_traces()
+    return bool(traces) and traces[0].partitions > 1
+
+
 def _is_unknown_argument(at: Instruction) -> bool:
     if at.op is not PARAMETER:
-        return at.op.family in _OF_DEVICES
+        return _is_of_devices(at)
     found = find_argument(at)
     return found is None or found[1].value is None
 
@@ -170,17 +176,9 @@ def _value(instruction: Instruction, known: Mapping[Instruction, Any]) -> Any:
 def evaluate(roots: Sequence[Instruction], known: Mapping[Instruction, Any]) -> list[Any]:
     """The values of ``roots``, given some. Each value is dropped after its last use.
 
-    Every argument that the roots depend on must have a value: see `unknown_arguments`. Raises
-    `UnsupportedError` for what several devices work out together.
+    Every argument that the roots depend on must have a value: see `unknown_arguments`.
     """
     order = _order(roots, known)
-    for at in order:
-        if at.op.family in _OF_DEVICES:
-            raise UnsupportedError(
-                f"{at.op.function}: several devices work it out together, and its value is needed "
-                "on one; write jit(f)",
-                at.source,
-            )
     last_use = {operand: at for at in order for operand in behind(at)}
     kept = set(roots)
     values = dict(known)
@@ -211,7 +209,7 @@ def _known_now(
             values[at] = found.value
         elif at.op is CONSTANT:
             values[at] = at.attributes["literal"]
-        elif at.op.family in _OF_DEVICES:
+        elif _is_of_devices(at):
             return None
         else:
             needed[at.serial] = at

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit import tree
-from tracejit.errors import TracerLeakError
+from tracejit.errors import TracerLeakError, UnsupportedError
 from tracejit.graph import Instruction
 from tracejit.ops.constants import constant
 from tracejit.trace.body import Abstract
@@ -131,6 +131,12 @@ class Run:
             return
         values: Sequence[Any]
         if running is None:
+            if self.trace.partitions > 1:
+                raise UnsupportedError(
+                    f"{effects[0].op.function}: {self.title} runs on {self.trace.partitions} "
+                    "devices and has side effects; write jit(f) to transform it",
+                    effects[0].source,
+                )
             values = evaluate(effects, self._known())
         else:
             replacements = {i.parameter: i.value for i in self.inputs.values()}
