@@ -29,8 +29,7 @@ _ADDRESS = re.compile(r"getelementptr .*?(?:double|float|ptr|i64|i32), ptr [^,]+
 def refuse_forwarded_indices(text: str) -> None:
     """Raise `CompilationError` for functions of LLVM's text that LLVM would compile wrongly."""
     for name, lines in _functions(text):
-        stored = {match[1] for match in map(_STORE.search, lines) if match}
-        if stored and _forwards(lines, stored):
+        if _forwards(lines):
             raise CompilationError(
                 f"code generation: {name} loads an index that LLVM stored in a vector of two"
             )
@@ -49,12 +48,28 @@ def _functions(text: str) -> Iterator[tuple[str, list[str]]]:
             lines.append(line)
 
 
-def _forwards(lines: list[str], stored: set[str]) -> bool:
-    """Whether a load from a ``stored`` pointer is widened, and then part of an address."""
+def _blocks(lines: list[str]) -> Iterator[list[str]]:
+    """The parts between conditional branches: instructions are selected in one block at a time.
+
+    Blocks that a plain branch joins are one, since LLVM may still merge them.
+    """
+    block: list[str] = []
+    for line in lines:
+        block.append(line)
+        if line.lstrip().startswith(("br i1 ", "switch ")):
+            yield block
+            block = []
+    yield block
+
+
+def _forwards(lines: list[str]) -> bool:
+    """Whether a load is widened and part of an address, of what its block stores as a pair."""
     offsets = {m[1]: (m[2], int(m[3])) for m in map(_OFFSET.search, lines) if m}
-    memory = {_place(pointer, offsets) for pointer in stored}
-    loads = [m for m in map(_LOAD.search, lines) if m]
-    loaded = {m[1] for m in loads if _place(m[2], offsets) in memory}
+    loaded: set[str] = set()
+    for block in _blocks(lines):
+        memory = {_place(m[1], offsets) for m in map(_STORE.search, block) if m}
+        loads = [m for m in map(_LOAD.search, block) if m]
+        loaded |= {m[1] for m in loads if _place(m[2], offsets) in memory}
     wide = {m[1] for m in map(_WIDEN.search, lines) if m and m[2].rstrip(",") in loaded}
     return any(m and m[1] in wide for m in map(_ADDRESS.search, lines))
 
