@@ -63,7 +63,7 @@ def _blocks(lines: list[str]) -> Iterator[list[str]]:
 
 
 def _forwards(lines: list[str]) -> bool:
-    """Whether a load is widened and part of an address, of what its block stores as a pair."""
+    """Whether a load reads a pair that its block stores, is widened, and is part of an address."""
     offsets = {m[1]: (m[2], int(m[3])) for m in map(_OFFSET.search, lines) if m}
     loaded: set[str] = set()
     for block in _blocks(lines):
