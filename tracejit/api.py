@@ -329,7 +329,7 @@ def place_of(module: Module, target: Target = CPU) -> CacheEntry:
     # What is verified is compiled with checks of its accesses to memory.
     text += os.environ.get("TRACEJIT_VERIFY", "").replace("0", "")
     if target.is_cuda:
-        text += os.environ.get("TRACEJIT_LIBNVRTC", "")
+        text += load("tracejit.cuda.settings").settings_text()
     # What names a function of this process is of no use to another one, and a program that was
     # compiled to look at its passes, or without some of them, is of no use afterwards.
     is_own = CALLBACK in text or any(map(os.environ.get, PASS_SETTINGS))

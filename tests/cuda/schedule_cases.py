@@ -116,7 +116,69 @@ PRODUCTS = [
     Case("inner_product", np.matmul, [numbers(10000), numbers(10000)], PARTS, 1e-4),
     Case("complex_product", np.matmul, [numbers(9, 40) * 1j, numbers(40, 9) + 1j], TEAM),
     Case("epilogue", biased, BIASED, "elementwise; " + TILES.format(16), 1e-4),
+    Case(
+        "deep_product",
+        np.matmul,
+        product(17, 1029, 20),
+        TILES.format(16) + ", sums in 4 parts",
+        1e-4,
+    ),
+    Case(
+        "deep_batch",
+        lambda x, y: np.tanh(x @ y),
+        [numbers(2, 9, 600, dtype="float64"), numbers(2, 600, 9, dtype="float64")],
+        TILES.format(16) + ", sums in 2 parts; elementwise",
+    ),
+    Case(
+        "deep_half_product",
+        np.matmul,
+        product(33, 700, 20, "float16"),
+        TILES.format(32) + ", sums in 2 parts by mma",
+        3e-2,
+    ),
     Case("int8_product", np.matmul, INTEGERS, TILES.format(16)),
+]
+
+
+def convolution(layout: str, **how: Any) -> Any:
+    """A convolution of a layout such as NHWC."""
+    kernel = layout.replace("N", "O").replace("C", "I")
+    kernel = "HWIO" if layout.endswith("C") else kernel
+    how = {"window_strides": (1, 1), "padding": "SAME", **how}
+
+    def convolved(x: Any, w: Any) -> Any:
+        return tj.lax.conv_general_dilated(x, w, dimension_numbers=(layout, kernel, layout), **how)
+
+    return convolved
+
+
+IMPLICIT = "implicit product in tiles of {0} x {0}"
+NHWC, HWIO = numbers(2, 7, 6, 5), numbers(3, 3, 5, 12)
+STRIDED = convolution("NCHW", window_strides=(1, 2), padding=((1, 2), (0, 1)))
+DILATED = convolution("NHWC", lhs_dilation=(2, 2), rhs_dilation=(1, 2))
+GROUPS = convolution("NHWC", feature_group_count=2)
+BATCH_GROUPS = convolution("NHWC", batch_group_count=2)
+HALVES = [numbers(2, 7, 6, 5, dtype="float16"), numbers(3, 3, 5, 20, dtype="float16")]
+CONVOLUTIONS = [
+    Case("convolution", convolution("NHWC"), [NHWC, HWIO], IMPLICIT.format(16), 1e-4),
+    Case("strided", STRIDED, [numbers(2, 5, 9, 8), numbers(12, 5, 3, 3)], IMPLICIT.format(16)),
+    Case("dilated", DILATED, [NHWC, HWIO], IMPLICIT.format(16), 1e-4),
+    Case("groups", GROUPS, [numbers(2, 7, 6, 6), numbers(3, 3, 3, 24)], IMPLICIT.format(16), 1e-4),
+    Case(
+        "groups_of_images",
+        BATCH_GROUPS,
+        [numbers(4, 7, 6, 6), numbers(3, 3, 6, 24)],
+        IMPLICIT.format(16),
+        1e-4,
+    ),
+    Case("convolved_halves", convolution("NHWC"), HALVES, IMPLICIT.format(32) + " by mma", 1e-2),
+    Case(
+        "thin_convolution",
+        convolution("NHWC"),
+        [NHWC, numbers(3, 3, 5, 2)],
+        "scalar convolution",
+        1e-4,
+    ),
 ]
 
 
@@ -187,4 +249,4 @@ SORTS = [
     Case("sort_by_tiles", lambda x: np.argsort(x, stable=True), [numbers(9000)], TILES_BY_RADIX),
     Case("top_k_of_many", largest, [numbers(2, 8200).round(1)], BY_PARTS),
 ]
-CASES = [*SORTS, *SCANS, *REDUCTIONS, *ROWS, *PRODUCTS, *POINTWISE, *SCATTERS]
+CASES = [*SORTS, *SCANS, *REDUCTIONS, *ROWS, *PRODUCTS, *CONVOLUTIONS, *POINTWISE, *SCATTERS]

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tracejit.errors import (
     ArgumentError,
     AttributeValueError,
     DeviceError,
+    DeviceMemoryError,
     NotFiniteError,
 )
 
@@ -177,3 +179,87 @@ def test_checks_return_arrays_on_the_device(emulated: Emulator) -> None:
 def test_a_kernel_that_fails_names_the_users_line(emulated: Emulator) -> None:
     tj.jit(lambda x: x * 2, target="cuda")(np.arange(3.0))
     assert re.search(r"kernel \w+ \(test_jit.py:\d+\)", Stream.current(device_of()).last)
+
+
+ASTRAY = "__global__ void astray(const double* x, double* y) { y[threadIdx.x + 1000] = x[0]; }"
+
+
+def test_a_program_whose_kernel_fails(emulated: Emulator) -> None:
+    """The call that waits names the kernel and the line; later calls fail until a reset."""
+
+    def kernel(operands: Any, results: Any) -> Any:
+        return tj.cuda.CudaKernel(ASTRAY, "astray", blocks=1, threads=3)
+
+    tj.register_custom_call("tests.astray", lambda x: x, gpu_kernel=kernel)
+    f = tj.jit(lambda x: tj.lax.custom_call("tests.astray", x, x), target="cuda")
+    x = tj.device_put(np.arange(3.0), "cuda")
+    y = f(x)
+    with pytest.raises(DeviceError, match=r"kernel \w+ \(test_jit.py:\d+\): .*LAUNCH_FAILED"):
+        np.asarray(y)
+    with pytest.raises(
+        DeviceError, match=r"24 bytes after kernel \w+ \(test_jit.py:\d+\): .*LAUNCH"
+    ):
+        f(x)
+    assert any("out of bounds" in each for each in emulated.reports())
+    device_of().reset()
+    with pytest.raises(DeviceError, match="was reset"):
+        np.asarray(x)
+    assert tj.jit(lambda x: x * 2, target="cuda")(np.arange(3.0)).tolist() == [0, 2, 4]
+
+
+def test_results_that_do_not_fit(emulated: Emulator) -> None:
+    """What needed the memory is named, with its size and what was free."""
+    f = tj.jit(lambda x: np.broadcast_to(x, (300_000_000,)) + 1, target="cuda")
+    with pytest.raises(
+        DeviceMemoryError,
+        match=r"result 0, float64\[300000000\], needs 2400000000 bytes, and device 0 has \d+ free",
+    ):
+        f(tj.device_put(np.ones(()), "cuda"))
+    assert f.lower(np.ones(())).compile() is not None
+
+
+def test_threads_share_a_program(emulated: Emulator) -> None:
+    f = tj.jit(lambda x: np.tanh(x).sum(), target="cuda")
+    made: dict[int, list[float]] = {}
+
+    def work(number: int) -> None:
+        x = tj.device_put(np.full(50, number / 10), "cuda")
+        made[number] = [float(f(x)) for _ in range(5)]
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number in range(4):
+        np.testing.assert_allclose(made[number], 50 * np.tanh(number / 10), rtol=1e-12)
+
+
+def added(x: Any, i: Any, v: Any) -> Any:
+    return x.at[i].add(v)
+
+
+def test_reproducible_sums_of_a_scatter(
+    emulated: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads in any order give the same bits; atomic operations do not."""
+    places = RNG.integers(0, 3, 90)
+    values = (RNG.normal(size=90) * 10.0 ** RNG.integers(-6, 6, 90)).astype("float32")
+
+    def in_orders() -> set[bytes]:
+        f = tj.jit(added, target="cuda")
+        made = set()
+        for order in range(6):
+            emulated.order = order
+            made.add(np.asarray(f(np.zeros(3, "float32"), places, values)).tobytes())
+        emulated.order = 0
+        return made
+
+    assert len(in_orders()) > 1
+    monkeypatch.setenv("TRACEJIT_REPRODUCIBLE", "1")
+    (alone,) = in_orders()
+    expected = np.zeros(3, "float32")
+    np.add.at(expected, places, values)  # in order, too
+    assert alone == expected.tobytes()
+    whole = tj.jit(added, target="cuda")(np.zeros(3, "int32"), places, np.ones(90, "int32"))
+    assert whole.tolist() == np.bincount(places, minlength=3).tolist()

@@ -30,3 +30,12 @@ def test_digits_train_end_to_end(
     assert emulated.launches > before + 40
     assert losses["cuda"].shape == (2,)
     np.testing.assert_allclose(losses["cuda"], losses["cpu"], rtol=1e-4)
+
+
+def test_the_quickstart(emulated: Emulator) -> None:
+    script = scripts.load("quickstart")
+    before = emulated.launches
+    ours, theirs = script.main(steps=3, target="cuda"), script.main(steps=3)
+    assert emulated.launches > before
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+    assert ours[-1] < ours[0]

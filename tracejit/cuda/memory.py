@@ -67,7 +67,8 @@ def allocate(device: Device, nbytes: int, purpose: str) -> Memory:
                 f"{device.free_memory} free of {device.total_memory}"
             )
         if status:
-            raise call.error(status, f"cuda: {purpose}, {nbytes} bytes")
+            after = stream.last and f" after {stream.last}"  # which may have failed
+            raise call.error(status, f"cuda: {purpose.rstrip(',')}, {nbytes} bytes{after}")
     return Memory(device, made.value, nbytes, stream)
 
 

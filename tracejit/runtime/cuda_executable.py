@@ -325,6 +325,7 @@ class _Run:
         pointers = (ctypes.c_void_p * len(values))(
             *(begin + size * number for number in range(len(values)))
         )
+        before = self._stream.last and f" after {self._stream.last}"
         self._stream.last = f"kernel {node.function}{node.source and f' ({node.source})'}"
         call(
             "cuLaunchKernel",
@@ -334,7 +335,7 @@ class _Run:
             self._stream.handle,
             pointers,
             None,
-            doing=f"cuda: {self._stream.last}",
+            doing=f"cuda: {self._stream.last}{before}",  # an earlier one may have failed
         )
 
 

@@ -29,7 +29,7 @@ def dot_general(frame: Frame, instruction: Instruction, results: Results) -> Stm
     """Batch, then rows, then columns, with the epilogue of each element."""
     parts = Dimensions(instruction)
     if tiles_pay(parts):
-        tiles = tiled(frame, instruction, results)
+        tiles = tiled(frame, instruction, results, parts)
         frame.library = library_product(tiles)
         if not instruction.array_shape.element_type.is_complex:
             return tiles.statement()

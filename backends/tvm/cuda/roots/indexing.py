@@ -1,4 +1,8 @@
-"""Scatter: updates by one atomic operation of the device have a thread each."""
+"""Scatter: updates by one atomic operation of the device have a thread each.
+
+With TRACEJIT_REPRODUCIBLE=1 in the environment floats are added in the order of their indices, so
+that a program gives the same bits each time; atomic operations add them in any order.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from tracejit.backends.tvm.codegen.root_rules import Results
 from tracejit.backends.tvm.codegen.scalar import indexing
 from tracejit.backends.tvm.cuda.table import rooted
 from tracejit.backends.tvm.ir.tir import Evaluate, Expr, Stmt, tirx
+from tracejit.cuda.settings import is_reproducible
 from tracejit.graph import Instruction, Op
 from tracejit.ops.computations import monoid
 from tracejit.ops.elementwise import ADD, AND, MAX, MIN, OR
@@ -27,10 +32,16 @@ _ATOMIC: dict[Op, tuple[str, frozenset[ElementType]]] = {
 class _AtomicUpdates(indexing.ScalarUpdates):
     """Updates that are combined by a function of the prelude."""
 
+    def __init__(self, frame: Frame, instruction: Instruction, results: Results) -> None:
+        super().__init__(frame, instruction, results)
+        self.is_unique = bool(instruction.attributes["unique_indices"])
+
     @property
     def function(self) -> str | None:
         """The function, if there is one."""
         op = monoid(self.combine)
+        if self.types[0].is_floating and not self.is_unique and is_reproducible():
+            return None
         name, types = _ATOMIC.get(op, ("", frozenset())) if op is not None else ("", frozenset())
         return name if len(self.types) == 1 and self.types[0] in types else None
 

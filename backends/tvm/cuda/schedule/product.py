@@ -1,6 +1,6 @@
 """Matrix products in tiles: a block computes a tile of the result, each thread a part of it.
 
-    tiled(frame, instruction, results).statement()
+    tiled(frame, instruction, results, Dimensions(instruction)).statement()
 
 A block copies a slice of both operands to shared memory, computed there if they are fused, and its
 threads multiply it from there: an element is fetched once for a whole row or column of the tile.
@@ -19,11 +19,12 @@ from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Axis, Space, merge, settle
 from tracejit.backends.tvm.codegen.root_rules import Results
-from tracejit.backends.tvm.codegen.scalar.elements import place
+from tracejit.backends.tvm.codegen.scalar.elements import place, shared_loop
 from tracejit.backends.tvm.codegen.scalar.loops import store_results
 from tracejit.backends.tvm.codegen.stores import identity
 from tracejit.backends.tvm.cuda.blocks import ENOUGH_BLOCKS, WARP, barrier, blocks, shared
 from tracejit.backends.tvm.cuda.products import Sum
+from tracejit.backends.tvm.cuda.schedule.implicit_product import ConvolutionParts
 from tracejit.backends.tvm.ir.affine import Index, LoopVariable
 from tracejit.backends.tvm.ir.tir import (
     UNROLLED,
@@ -65,6 +66,8 @@ TENSOR_TILES = (Tile(128, 128, 32, 8, 8), Tile(64, 64, 32, 4, 8))
 SMALLEST_OF_TENSORS = Tile(32, 32, 32, 2, 4)
 """A thread has two rows of each of its warp's fragments of 16, and two of 8 columns."""
 _SUMMED_IN_F32 = (ElementType.F16, ElementType.BF16, ElementType.F32)
+LEAST_OF_PART = 256
+"""Products of a result that a block sums at least, where blocks share them."""
 LEAST = 8
 """Results with fewer rows or columns fill no tile."""
 
@@ -86,12 +89,31 @@ class Dimensions:
         self.summed_sizes = [shapes[0][d] for d in self.summed[0]]
         self.free_sizes = tuple([shapes[n][d] for d in self.free[n]] for n in range(2))
 
+    def arranged(
+        self, batch: Sequence[Index], rows: Sequence[Index], columns: Sequence[Index]
+    ) -> list[Index]:
+        """The indices of the result's element."""
+        return [*batch, *rows, *columns]
+
+    def inside(
+        self, side: int, free: Sequence[Index], over: Sequence[Index], scope: Emitter
+    ) -> Expr | None:
+        """Whether an operand has the element; None where it always has."""
+        return None
+
+    def apart(
+        self, free: Sequence[Sequence[Index]], over: Sequence[Index]
+    ) -> frozenset[LoopVariable]:
+        """The loop variables that `inside` asks for."""
+        return frozenset()
+
     def locate(
         self,
         side: int,
         batch: Sequence[Index],
         free: Sequence[Index],
         over: Sequence[Index],
+        scope: Accesses | Emitter | None = None,
     ) -> list[Index]:
         """The indices of an operand's element."""
         dimensions = (*self.batch[side], *self.free[side], *self.summed[side])
@@ -99,17 +121,20 @@ class Dimensions:
         return [where[d] for d in range(len(dimensions))]
 
 
-def tiles_pay(parts: Dimensions) -> bool:
+Parts = Dimensions | ConvolutionParts
+
+
+def tiles_pay(parts: Parts) -> bool:
     """Whether a result has enough rows and columns for tiles."""
     return min(map(math.prod, parts.free_sizes)) >= LEAST and math.prod(parts.summed_sizes) > 1
 
 
-def tiled(frame: Frame, instruction: Instruction, results: Results) -> Tiled:
-    """How the result of a DotGeneral with its epilogue is cut into tiles."""
-    types = {operand.array_shape.element_type for operand in instruction.operands[:2]}
-    found = Tiled(frame, instruction, results)
+def tiled(frame: Frame, instruction: Instruction, results: Results, parts: Parts) -> Tiled:
+    """How the result of a product or convolution with its epilogue is cut into tiles."""
+    types = {operand.array_shape.element_type for operand in (parts.lhs, parts.rhs)}
+    found = Tiled(frame, instruction, results, parts)
     if types in ({ElementType.F16}, {ElementType.BF16}) and found.suits_tensor_cores:
-        return _OnTensorCores(frame, instruction, results)
+        return _OnTensorCores(frame, instruction, results, parts)
     return found
 
 
@@ -119,10 +144,12 @@ class Tiled:
     _tiles: Sequence[Tile] = TILES
     _smallest = SMALLEST
 
-    def __init__(self, frame: Frame, instruction: Instruction, results: Results) -> None:
+    def __init__(
+        self, frame: Frame, instruction: Instruction, results: Results, parts: Parts
+    ) -> None:
         self.frame, self.instruction, self.results = frame, instruction, results
         self.dtype = frame.index_dtype
-        self.parts = parts = Dimensions(instruction)
+        self.parts = parts
         self.batch, self.over = Space(parts.batch_sizes), Space(parts.summed_sizes)
         self.sides = [Space(sizes) for sizes in parts.free_sizes]
         self.visible = frame.inputs.without({instruction, *(root for root, _ in results)})
@@ -143,15 +170,17 @@ class Tiled:
         self.rows, self.columns = map(_extent, self.side_axes)
         self.along_depth = [self._along_depth(side) for side in range(2)]
         self.tile = self._tile()
+        self.split = self._split()
 
     @property
     def at(self) -> list[Index]:
         """The indices of the result's element."""
-        return [*self.batch.indices, *self.sides[0].indices, *self.sides[1].indices]
+        rows, columns = (side.indices for side in self.sides)
+        return self.parts.arranged(self.batch.indices, rows, columns)
 
     def _operand(self, scope: Accesses | Emitter, side: int) -> object:
         where = self.parts.locate(
-            side, self.batch.indices, self.sides[side].indices, self.over.indices
+            side, self.batch.indices, self.sides[side].indices, self.over.indices, scope
         )
         return scope.value((self.parts.lhs, self.parts.rhs)[side], where)
 
@@ -160,6 +189,8 @@ class Tiled:
             before = len(scope.loads)
             self._operand(scope, side)
             self.loads[side] = scope.loads[before:]
+        free = [side.indices for side in self.sides]
+        scope.opaque |= self.parts.apart(free, self.over.indices)
         scope.known.add(self.instruction)
         for root, _ in self.results:
             if root is not self.instruction:
@@ -181,10 +212,18 @@ class Tiled:
     def _tile(self) -> Tile:
         """The largest tile that leaves enough blocks to keep a device busy."""
         for tile in self._tiles:
-            count = -(-self.rows // tile.rows) * -(-self.columns // tile.columns)
-            if count * self.batches >= ENOUGH_BLOCKS // 2:
+            if self._blocks(tile) >= ENOUGH_BLOCKS // 2:
                 return tile
         return self._smallest
+
+    def _blocks(self, tile: Tile) -> int:
+        """The tiles of all results."""
+        return -(-self.rows // tile.rows) * -(-self.columns // tile.columns) * self.batches
+
+    def _split(self) -> int:
+        """The parts of the sums that blocks share: as many as keep a device busy."""
+        wanted = ENOUGH_BLOCKS // 2 // self._blocks(self.tile)
+        return max(1, min(wanted, self.depth // LEAST_OF_PART))
 
     def c(self, number: int) -> Expr:
         return const(number, self.dtype)
@@ -199,26 +238,64 @@ class Tiled:
         tile = self.tile
         self.frame.schedule = f"tiles of {tile.rows} x {tile.columns}"
         across, down = -(-self.columns // tile.columns), -(-self.rows // tile.rows)
-        return blocks(
-            self.batches * across * down,
+        partial = None
+        if self.split > 1:
+            self.frame.schedule += f", sums in {self.split} parts"
+            sums = Sum(self.instruction.array_shape.element_type)
+            count = self.split * self.batches * self.rows * self.columns
+            partial = buffer("partial", (count,), sums.dtype)
+            self.frame.scratch.append(partial)
+        grid = blocks(
+            self.split * self.batches * across * down,
             tile.threads,
-            lambda block, thread: self._body(self._index(block), thread, across, down),
+            lambda block, thread: self._body(self._index(block), thread, across, down, partial),
         )
+        return grid if partial is None else seq(grid, self._joined(partial))
 
-    def _body(self, block: Expr, thread: Expr, across: int, down: int) -> list[Stmt]:
+    def _joined(self, partial: Buffer) -> Stmt:
+        """The sums of all parts, in their order, with the epilogue."""
+        size = self.batches * self.rows * self.columns
+        shape = self.instruction.array_shape
+
+        def element(number: Expr) -> list[Stmt]:
+            axes = [*self.batch_axes, *self.side_axes[0], *self.side_axes[1]]
+            place(number, axes, self.positions, self.dtype)
+            total = Sum(shape.element_type)
+            zero = const(0, "int32")
+
+            def add(part: Expr) -> Stmt:
+                one = partial[part * self.c(size) + number]
+                return store(total.buffer, zero, total.buffer[zero] + one)
+
+            scope = self.emitter()
+            scope.given[self.instruction] = scope.settled(total.value(), shape.element_type)
+            stores = store_results(scope, self.results, shape.dimensions, self.at)
+            sums = loop(self.split, add, dtype=self.dtype)
+            return [*total.begin(), sums, *scope.allocations, *scope.statements, *stores]
+
+        return shared_loop(size, element, self.dtype)
+
+    def _body(
+        self, block: Expr, thread: Expr, across: int, down: int, partial: Buffer | None
+    ) -> list[Stmt]:
         tile, dtype = self.tile, self.dtype
         first_column = tirx.truncmod(block, self.c(across)) * self.c(tile.columns)
         others = tirx.truncdiv(block, self.c(across))
         first_row = tirx.truncmod(others, self.c(down)) * self.c(tile.rows)
-        place(tirx.truncdiv(others, self.c(down)), self.batch_axes, self.positions, dtype)
+        batch = tirx.truncdiv(others, self.c(down))
+        part = self.c(0)
+        if partial is not None:
+            part = tirx.truncdiv(batch, self.c(self.batches))
+            batch = tirx.truncmod(batch, self.c(self.batches))
+        place(batch, self.batch_axes, self.positions, dtype)
         total = Sum(self.instruction.array_shape.element_type, tile.own_rows * tile.own_columns)
         copies = [self._copy(size, total) for size in (tile.rows, tile.columns)]
         starts = first_row, first_column
-        steps = -(-self.depth // tile.depth)
-        line, lane = self._split(thread)
+        line, lane = self._own_place(thread)
+        steps = self._steps
 
         def step(number: Expr) -> list[Stmt]:
-            begin = number * self.c(tile.depth)
+            begin = (part * self.c(steps) + number) * self.c(tile.depth)
             filled = [
                 self._fill(side, copies[side], starts[side], begin, thread, total)
                 for side in range(2)
@@ -230,8 +307,17 @@ class Tiled:
             *total.begin(),
             *map(AllocBuffer, copies),
             loop(steps, step, dtype=dtype),
-            self._stored(starts, line, lane, total),
+            self._stored(starts, line, lane, total)
+            if partial is None
+            else self._kept(
+                partial, part * self.c(self.batches) + batch, starts, line, lane, total
+            ),
         ]
+
+    @property
+    def _steps(self) -> int:
+        """Slices that a block sums."""
+        return -(-self.depth // (self.tile.depth * self.split))
 
     def _copy(self, size: int, total: Sum) -> Buffer:
         """Shared memory for an operand's slice: a line for each element that is summed."""
@@ -246,7 +332,7 @@ class Tiled:
         """Stores a value of an operand in its copy."""
         return store(copy, where, total.number(value))
 
-    def _split(self, thread: Expr) -> tuple[Expr, Expr]:
+    def _own_place(self, thread: Expr) -> tuple[Expr, Expr]:
         """The first row and the first column of a thread in its tile."""
         wide = const(self.tile.columns // self.tile.own_columns, "int32")
         return tirx.truncdiv(thread, wide), tirx.truncmod(thread, wide)
@@ -281,11 +367,15 @@ class Tiled:
             put = self._put(emitter, copy, where, self._operand(emitter, side), total)
             made = seq(*emitter.allocations, *emitter.statements, put)
             inside: Expr | None = None
-            if self.depth % tile.depth:
+            if self.depth != self._steps * self.split * tile.depth:
                 inside = k < self.c(self.depth)
             if extent % size:
                 fits = at < self.c(extent)
                 inside = fits if inside is None else tirx.And(inside, fits)
+            own_space = self.sides[side].indices
+            there = self.parts.inside(side, own_space, self.over.indices, emitter)
+            if there is not None:
+                inside = there if inside is None else tirx.And(inside, there)
             if inside is not None:
                 nothing = tirx.Cast(str(copy.dtype), total.zero)
                 made = IfThenElse(inside, made, store(copy, where, nothing))
@@ -328,23 +418,53 @@ class Tiled:
 
     def _stored(self, starts: Sequence[Expr], line: Expr, lane: Expr, total: Sum) -> Stmt:
         """The results of a thread, with their epilogue."""
-        tile = self.tile
         shape = self.instruction.array_shape
+
+        def stored(row: Expr, column: Expr, number: Expr) -> list[Stmt]:
+            place(row, self.side_axes[0], self.positions, self.dtype)
+            place(column, self.side_axes[1], self.positions, self.dtype)
+            scope = self.emitter()
+            value = total.value_at(number)
+            scope.given[self.instruction] = scope.settled(value, shape.element_type)
+            stores = store_results(scope, self.results, shape.dimensions, self.at)
+            return [*scope.allocations, *scope.statements, *stores]
+
+        return self._each(starts, line, lane, stored)
+
+    def _kept(
+        self,
+        partial: Buffer,
+        matrix: Expr,
+        starts: Sequence[Expr],
+        line: Expr,
+        lane: Expr,
+        total: Sum,
+    ) -> Stmt:
+        """The sums of a thread, to be joined with other parts'."""
+
+        def stored(row: Expr, column: Expr, number: Expr) -> list[Stmt]:
+            at = (matrix * self.c(self.rows) + row) * self.c(self.columns) + column
+            return [store(partial, at, total.buffer[number])]
+
+        return self._each(starts, line, lane, stored)
+
+    def _each(
+        self,
+        starts: Sequence[Expr],
+        line: Expr,
+        lane: Expr,
+        stored: Callable[[Expr, Expr, Expr], Sequence[Stmt]],
+    ) -> Stmt:
+        """``stored`` for the row, the column and the number of each sum of a thread."""
+        tile = self.tile
 
         def column(i: Expr) -> Callable[[Expr], Stmt]:
             def one(j: Expr) -> Stmt:
                 down, across, number = self._own(i, j)
                 row = starts[0] + self._index(down + line)
                 at = starts[1] + self._index(across + lane)
-                place(row, self.side_axes[0], self.positions, self.dtype)
-                place(at, self.side_axes[1], self.positions, self.dtype)
-                scope = self.emitter()
-                value = total.value_at(number)
-                scope.given[self.instruction] = scope.settled(value, shape.element_type)
-                stores = store_results(scope, self.results, shape.dimensions, self.at)
                 inside = tirx.And(row < self.c(self.rows), at < self.c(self.columns))
-                made = seq(*scope.allocations, *scope.statements, *stores)
-                return IfThenElse(inside, made, None)
+                return IfThenElse(inside, seq(*stored(row, at, number)), None)
 
             return one
 
@@ -398,7 +518,7 @@ class _OnTensorCores(Tiled):
             tirx.truncmod(warp, across) * const(columns, "int32"),
         )
 
-    def _split(self, thread: Expr) -> tuple[Expr, Expr]:
+    def _own_place(self, thread: Expr) -> tuple[Expr, Expr]:
         self._first = row, column = self._warp(thread)
         lane = tirx.truncmod(thread, const(WARP, "int32"))
         four, two = const(4, "int32"), const(2, "int32")
