@@ -323,7 +323,7 @@ def place_of(module: Module, target: Target = CPU) -> CacheEntry:
     """
     target = target.resolved()
     if (module.replica_count, module.num_partitions) != (1, 1):
-        module = _of_one_device(module)
+        module = _of_one_device(module, target)
     kernels = kernel_texts(called_computations(module), target.device)
     text = fingerprint(module) + kernels + "".join(native_calls.texts_of(module))
     # What is verified is compiled with checks of its accesses to memory.
@@ -340,7 +340,7 @@ def place_of(module: Module, target: Target = CPU) -> CacheEntry:
 def executable(module: Module, target: Target = CPU) -> Executable:
     """Machine code for a module, from the disk cache if it was compiled before, else by TVM."""
     if (module.replica_count, module.num_partitions) != (1, 1):
-        single = _of_one_device(module)
+        single = _of_one_device(module, target)
         made: Executable = load("tracejit.runtime.devices.execution").DevicesExecutable(
             executable(single, target),
             module.replica_count,
@@ -355,8 +355,17 @@ def executable(module: Module, target: Target = CPU) -> Executable:
     return made
 
 
-def _of_one_device(module: Module) -> Module:
-    """What one of several devices runs, which calls the others; no argument is given away."""
+def _of_one_device(module: Module, target: Target) -> Module:
+    """What one of several devices runs, which calls the others; no argument is given away.
+
+    Raises `UnsupportedError` for CUDA devices, between which nothing is sent.
+    """
+    if target.is_cuda:
+        devices = module.replica_count * module.num_partitions
+        raise UnsupportedError(
+            f"target {target}: {module.name} runs on {devices} devices, and CUDA devices exchange "
+            f"nothing; compile it for 'cpu'"
+        )
     made: Module = load("tracejit.passes.host_collectives").with_host_collectives(
         replace(module, entry=inlined(module.entry), input_output_alias=())
     )

@@ -21,6 +21,7 @@ from tracejit.errors import (
     DeviceError,
     DeviceMemoryError,
     NotFiniteError,
+    UnsupportedError,
 )
 
 RNG = np.random.default_rng(0)
@@ -263,3 +264,15 @@ def test_reproducible_sums_of_a_scatter(
     assert alone == expected.tobytes()
     whole = tj.jit(added, target="cuda")(np.zeros(3, "int32"), places, np.ones(90, "int32"))
     assert whole.tolist() == np.bincount(places, minlength=3).tolist()
+
+
+def test_programs_of_several_devices_are_refused(emulated: Emulator) -> None:
+    mesh = tj.Mesh(tj.devices("cpu", 2), ("a",))
+
+    def total(x: Any) -> Any:
+        return tj.lax.psum(x, "a")
+
+    sharded = tj.shard_map(total, mesh=mesh, in_specs=tj.P("a"), out_specs=tj.P())
+    assert tj.jit(sharded)(np.ones(4)).tolist() == [2.0, 2.0]
+    with pytest.raises(UnsupportedError, match="target cuda.*: total runs on 2 devices"):
+        tj.jit(sharded, target="cuda")(np.ones(4))
