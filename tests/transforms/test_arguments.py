@@ -267,5 +267,5 @@ def test_recursion_on_a_traced_number() -> None:
 def test_without_a_source_autograph_is_no_advice() -> None:
     names: dict[str, Any] = {}
     exec("def f(x): return x if x > 0 else -x", names)
-    with pytest.raises(tj.errors.ConcretizationError, match=r"bool: .*tracing; if, while, and"):
+    with pytest.raises(tj.errors.ConcretizationError, match=r"bool: .*tracing; if, and, or"):
         tj.jit(names["f"])(1.0)
