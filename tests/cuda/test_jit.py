@@ -274,5 +274,5 @@ def test_programs_of_several_devices_are_refused(emulated: Emulator) -> None:
 
     sharded = tj.shard_map(total, mesh=mesh, in_specs=tj.P("a"), out_specs=tj.P())
     assert tj.jit(sharded)(np.ones(4)).tolist() == [2.0, 2.0]
-    with pytest.raises(UnsupportedError, match=r"target cuda.*: total runs on 2 devices"):
+    with pytest.raises(UnsupportedError, match="target cuda: total runs on 2 devices"):
         tj.jit(sharded, target="cuda")(np.ones(4))
