@@ -363,8 +363,8 @@ def _of_one_device(module: Module, target: Target) -> Module:
     if target.is_cuda:
         devices = module.replica_count * module.num_partitions
         raise UnsupportedError(
-            f"target {target.name}: {module.name} runs on {devices} devices, and CUDA devices exchange "
-            f"nothing; compile it for 'cpu'"
+            f"target {target.name}: {module.name} runs on {devices} devices, and CUDA devices "
+            f"exchange nothing; compile it for 'cpu'"
         )
     made: Module = load("tracejit.passes.host_collectives").with_host_collectives(
         replace(module, entry=inlined(module.entry), input_output_alias=())

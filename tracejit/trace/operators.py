@@ -141,7 +141,7 @@ class Operators(Traced):
     def __rpow__(self, other: Any) -> Any:
         return _operate(np.power, other, self)
 
-    def __ipow__(self, other: Any) -> Any:
+    def __ipow__(self, other: Any) -> Any:  # type: ignore[misc]  # no statement has a modulus
         return self._in_place(np.power, other)
 
     def __matmul__(self, other: Any) -> Any:
