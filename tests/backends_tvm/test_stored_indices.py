@@ -92,9 +92,10 @@ def test_the_verifier_reads_texts() -> None:
         refuse_forwarded_indices(TEXT.format(offset=8, kind="double"))
     refuse_forwarded_indices(TEXT.format(offset=16, kind="double"))
     refuse_forwarded_indices(TEXT.format(offset=8, kind="i8"))  # nothing is scaled
-    branches = "  br i1 %c, label %then, label %then\nthen:\n  %again ="
-    apart = TEXT.format(offset=8, kind="double").replace("  %again =", branches)
-    refuse_forwarded_indices(apart)  # instructions are selected in one block at a time
+    for first in ("  %again =", "  %wide =", "  %address ="):
+        branches = f"  br i1 %c, label %then, label %then\nthen:\n{first}"
+        apart = TEXT.format(offset=8, kind="double").replace(first, branches)
+        refuse_forwarded_indices(apart)  # instructions are selected in one block at a time
 
 
 def test_texts_are_verified(tmp_path: Path) -> None:

@@ -63,15 +63,16 @@ def _blocks(lines: list[str]) -> Iterator[list[str]]:
 
 
 def _forwards(lines: list[str]) -> bool:
-    """Whether a load reads a pair that its block stores, is widened, and is part of an address."""
+    """Whether a load reads a pair that its block stores, widens it, and scales it to an address."""
     offsets = {m[1]: (m[2], int(m[3])) for m in map(_OFFSET.search, lines) if m}
-    loaded: set[str] = set()
     for block in _blocks(lines):
         memory = {_place(m[1], offsets) for m in map(_STORE.search, block) if m}
         loads = [m for m in map(_LOAD.search, block) if m]
-        loaded |= {m[1] for m in loads if _place(m[2], offsets) in memory}
-    wide = {m[1] for m in map(_WIDEN.search, lines) if m and m[2].rstrip(",") in loaded}
-    return any(m and m[1] in wide for m in map(_ADDRESS.search, lines))
+        loaded = {m[1] for m in loads if _place(m[2], offsets) in memory}
+        wide = {m[1] for m in map(_WIDEN.search, block) if m and m[2].rstrip(",") in loaded}
+        if any(m and m[1] in wide for m in map(_ADDRESS.search, block)):
+            return True
+    return False
 
 
 def _place(pointer: str, offsets: Mapping[str, tuple[str, int]]) -> tuple[str, int]:
