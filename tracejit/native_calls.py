@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -138,13 +138,15 @@ def _require_survival(title: str, call: Callable[[bool], object], source: Source
                 "or exit; catch exceptions and return an error",
                 source,
             )
-        nearby = in_copy(lambda: call(False), seconds or None)
     except TimeoutError:
         raise ForeignFunctionError(
             f"{title} does not end within {seconds} seconds in a copy of the process; if it needs "
             f"longer, set {_TIMEOUT} to more seconds, or to 0 for no limit",
             source,
         ) from None
+    nearby = None
+    with suppress(TimeoutError):  # what it writes over there may keep the copy from ending
+        nearby = in_copy(lambda: call(False), seconds or None)
     if nearby is not None and nearby.raised == OutOfBoundsError.__name__:
         raise OutOfBoundsError(nearby.text, source)
     raise OutOfBoundsError(

@@ -490,7 +490,10 @@ def test_writes_outside_of_results_are_found_under_check(library: ctypes.CDLL) -
         with pytest.raises(OutOfBoundsError, match=f"'Overrun' wrote {place}.*test_handlers"):
             overrun(by)(x)
     for by in (10**4, -(10**4), 10**6):
-        match = r"'Overrun' reads or writes memory outside of its arrays \(SIG.*test_handlers"
+        # Without guard pages it may meet the margin of the other array.
+        match = (
+            r"'Overrun' (reads or writes memory outside of its arrays \(SIG|wrote).*test_handlers"
+        )
         with pytest.raises(OutOfBoundsError, match=match):
             overrun(by)(x)
     spoil = tj.jit(lambda x: tj.ffi.ffi_call("Spoil", like(x))(2 * x), check=True)

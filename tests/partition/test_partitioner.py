@@ -383,8 +383,8 @@ def test_indexing_by_what_is_taken_whole(n: int) -> None:
     unit_diagonal=true
   top = (f32[4,3,1], s32[4,3,1]) topk(t), k=1, largest=true
   best = f32[4,3,1] get-tuple-element(top), index=0
-  bytes = u8[4,3,1,4] bitcast-convert(best)
-  ROOT r = (f32[8,12], f32[2,12], f32[4,3,2], f32[4,3,1], u8[4,3,1,4])
+  bytes = u8[4,3,3,4] bitcast-convert(a)
+  ROOT r = (f32[8,12], f32[2,12], f32[4,3,2], f32[4,3,1], u8[4,3,3,4])
     tuple(rows, part, t, best, bytes)""",
         n,
         "",

@@ -20,7 +20,7 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
@@ -284,29 +284,28 @@ def _found(folder: Folder, name: str) -> Executable | None:
 
 def _found_object(folder: Folder, name: str) -> bytes | None:
     """An object file; None, and it is removed, where it is damaged. Raises `OSError`."""
-    descriptor = folder.open(name)
-    try:
-        contents = _contents(descriptor)
+
+    def checked(contents: bytes) -> bytes:
         size = hashlib.sha256().digest_size
         checksum, data = contents[:size], contents[size:]
         if hashlib.sha256(data).digest() != checksum:
-            raise ArtifactError("checksum differs")
-    except ArtifactError:
-        with suppress(OSError):
-            folder.remove(name)
-        return None
-    finally:
-        os.close(descriptor)
-    with suppress(OSError):
-        folder.touch(name)
+            raise ValueError("checksum differs")
+        return data
+
+    data: bytes | None = _read(folder, name, checked)
     return data
 
 
 def _recalled(folder: Folder, name: str) -> Any:
     """A note; None, and it is removed, where it is damaged. Raises `OSError`."""
+    return _read(folder, name, lambda contents: _checked(json.loads(contents)))
+
+
+def _read(folder: Folder, name: str, understood: Callable[[bytes], Any]) -> Any:
+    """What a file is ``understood`` as; None, and it is removed, where that raises."""
     descriptor = folder.open(name)
     try:
-        noted = _checked(json.loads(_contents(descriptor)))
+        made = understood(_contents(descriptor))
     except (ValueError, RecursionError):
         with suppress(OSError):
             folder.remove(name)
@@ -314,8 +313,8 @@ def _recalled(folder: Folder, name: str) -> Any:
     finally:
         os.close(descriptor)
     with suppress(OSError):
-        folder.touch(name)
-    return noted
+        folder.touch(name)  # used last: removed last
+    return made
 
 
 def _contents(descriptor: int) -> bytes:
