@@ -10,6 +10,7 @@ import atexit
 import os
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -33,6 +34,8 @@ HAS_ENDED = "has ended"
 
 _DEFAULT_SECONDS = 300.0
 _MOST_GRACE_SECONDS = 30.0
+_FORWARDING_SECONDS = 0.5
+"""How long a launcher gets to pass on what the ranks have printed: an abort may drop the rest."""
 
 
 class _State:
@@ -103,6 +106,7 @@ def _tell_others_of_the_end(communicator: MPICommunicator) -> None:
         if communicator.count > 1:
             # The others print what they waited for; one that hangs would keep them from ending.
             communicator.end_together(min(communicator.timeout, _MOST_GRACE_SECONDS))
+            time.sleep(_FORWARDING_SECONDS)
             communicator.abort()
 
     sys.excepthook = hook
