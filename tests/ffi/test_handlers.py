@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import pytest
 
 import tracejit as tj
 from tests.runtime.processes import python
-from tracejit import targets
+from tracejit import native_calls, targets
 from tracejit.backends import native_abi
 from tracejit.backends.artifact import InProcess
 from tracejit.backends.native_attributes import parse, text_of
@@ -501,6 +502,25 @@ def test_writes_outside_of_results_are_found_under_check(library: ctypes.CDLL) -
         spoil(x)
     in_place = tj.jit(increment, check=True)
     np.testing.assert_array_equal(in_place(x), x + 1)
+
+
+def test_a_copy_whose_memory_is_spoilt_may_hang(
+    library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first copy ends by a signal; the second writes over what its end needs."""
+    tj.ffi.register_ffi_target("Overrun", library.Overrun)
+    first = iter([native_calls.in_copy])
+
+    def in_copy(run: Callable[[], object], seconds: float | None) -> Any:
+        for whole in first:
+            return whole(run, seconds)
+        raise TimeoutError
+
+    monkeypatch.setattr(native_calls, "in_copy", in_copy)
+    x = np.arange(3.0)
+    f = tj.jit(lambda x: tj.ffi.ffi_call("Overrun", like(x))(x, by=10**4), check=True)
+    with pytest.raises(OutOfBoundsError, match=r"outside of its arrays \(SIG"):
+        f(x)
 
 
 def test_threads_share_a_call() -> None:
