@@ -38,6 +38,7 @@ from tracejit.errors import (
     UnsupportedError,
 )
 from tracejit.runtime.executable import Executable
+from tracejit.system import guard_pages
 
 SOURCE = Path(__file__).with_name("handlers.cc")
 COMPILER = shutil.which("g++") or shutil.which("c++")
@@ -509,7 +510,7 @@ def test_a_copy_whose_memory_is_spoilt_may_hang(
 ) -> None:
     """The first copy ends by a signal; the second writes over what its end needs."""
     tj.ffi.register_ffi_target("Overrun", library.Overrun)
-    first = iter([native_calls.in_copy])
+    first = iter([guard_pages.in_copy])
 
     def in_copy(run: Callable[[], object], seconds: float | None) -> Any:
         for whole in first:
