@@ -14,6 +14,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
+
+// Threads of the program may call the driver at once; the emulated devices do one thing at a time.
+static std::recursive_mutex everything;
+#define LOCKED std::lock_guard<std::recursive_mutex> locked(everything)
 
 namespace {
 
@@ -93,38 +98,38 @@ extern "C" {
 unsigned emulated_order = 0;
 unsigned emulated_launches = 0, emulated_graphs = 0;
 
-int cuInit(unsigned) {
+int cuInit(unsigned) { LOCKED;
   devices = number("EMULATED_DEVICES", devices);
   version = number("EMULATED_VERSION", version);
   memory_bytes = number("EMULATED_MEMORY", int(memory_bytes));
   emulated_order = number("EMULATED_ORDER", 0);
   return devices ? OK : NO_DEVICE;
 }
-int cuGetProcAddress_v2(const char* name, void** f, int, uint64_t, int* found) {  // how cuda-bindings asks
+int cuGetProcAddress_v2(const char* name, void** f, int, uint64_t, int* found) { LOCKED;  // how cuda-bindings asks
   *f = dlsym(RTLD_DEFAULT, (std::string(name) + "_v2").c_str());
   if (!*f) *f = dlsym(RTLD_DEFAULT, name);
   if (found) *found = *f ? 0 : 1;
   return *f ? OK : NOT_FOUND;
 }
-int cuDriverGetVersion(int* v) { return *v = version, OK; }
-int cuGetErrorName(int status, const char** text) {
+int cuDriverGetVersion(int* v) { LOCKED; return *v = version, OK; }
+int cuGetErrorName(int status, const char** text) { LOCKED;
   auto found = NAMES.find(status);
   return found == NAMES.end() ? INVALID : (*text = found->second, OK);
 }
-int cuDeviceGetCount(int* n) { return *n = devices, OK; }
-int cuDeviceGet(int* d, int n) { return n < 0 || n >= devices ? BAD_DEVICE : (*d = n, OK); }
-int cuDeviceGetName(char* text, int n, int) { return snprintf(text, n, "emulated"), OK; }
-int cuDeviceTotalMem_v2(size_t* n, int) { return *n = memory_bytes, OK; }
-int cuDeviceGetAttribute(int* v, int a, int) {
+int cuDeviceGetCount(int* n) { LOCKED; return *n = devices, OK; }
+int cuDeviceGet(int* d, int n) { LOCKED; return n < 0 || n >= devices ? BAD_DEVICE : (*d = n, OK); }
+int cuDeviceGetName(char* text, int n, int) { LOCKED; return snprintf(text, n, "emulated"), OK; }
+int cuDeviceTotalMem_v2(size_t* n, int) { LOCKED; return *n = memory_bytes, OK; }
+int cuDeviceGetAttribute(int* v, int a, int) { LOCKED;
   auto found = ATTRIBUTES.find(a);
   return found == ATTRIBUTES.end() ? INVALID : (*v = found->second, OK);
 }
-int cuDevicePrimaryCtxRetain(void** c, int d) {
+int cuDevicePrimaryCtxRetain(void** c, int d) { LOCKED;
   Context*& made = contexts[d];
   if (!made) made = new Context{d};
   return *c = made, OK;
 }
-int cuDevicePrimaryCtxReset_v2(int d) {
+int cuDevicePrimaryCtxReset_v2(int d) { LOCKED;
   if (!contexts[d]) return OK;
   contexts[d]->lost = true;
   std::vector<uint64_t> lost;
@@ -134,30 +139,30 @@ int cuDevicePrimaryCtxReset_v2(int d) {
   contexts[d] = nullptr;
   return OK;
 }
-int cuCtxGetCurrent(void** c) { return *c = now(), OK; }
-int cuCtxSetCurrent(void* c) {
+int cuCtxGetCurrent(void** c) { LOCKED; return *c = now(), OK; }
+int cuCtxSetCurrent(void* c) { LOCKED;
   if (!current.empty()) current.pop_back();
   return current.push_back((Context*)c), OK;
 }
-int cuCtxPushCurrent_v2(void* c) { return c ? (current.push_back((Context*)c), OK) : BAD_CONTEXT; }
-int cuCtxPopCurrent_v2(void** c) {
+int cuCtxPushCurrent_v2(void* c) { LOCKED; return c ? (current.push_back((Context*)c), OK) : BAD_CONTEXT; }
+int cuCtxPopCurrent_v2(void** c) { LOCKED;
   if (current.empty()) return BAD_CONTEXT;
   return *c = current.back(), current.pop_back(), OK;
 }
-int cuCtxSynchronize() { return ready(); }
-int cuStreamCreate(void** s, unsigned) { return *s = new Stream, ready(); }
-int cuStreamSynchronize(void* s) { return at(s).capturing ? CAPTURING : ready(); }
-int cuStreamWaitEvent(void*, void*, unsigned) { return ready(); }
-int cuEventCreate(void** e, unsigned) { return *e = malloc(8), ready(); }
-int cuEventRecord(void*, void*) { return ready(); }
-int cuEventSynchronize(void*) { return ready(); }
-int cuEventElapsedTime(float* t, void*, void*) { return *t = 1, ready(); }
-int cuEventDestroy_v2(void* e) { return free(e), OK; }
+int cuCtxSynchronize() { LOCKED; return ready(); }
+int cuStreamCreate(void** s, unsigned) { LOCKED; return *s = new Stream, ready(); }
+int cuStreamSynchronize(void* s) { LOCKED; return at(s).capturing ? CAPTURING : ready(); }
+int cuStreamWaitEvent(void*, void*, unsigned) { LOCKED; return ready(); }
+int cuEventCreate(void** e, unsigned) { LOCKED; return *e = malloc(8), ready(); }
+int cuEventRecord(void*, void*) { LOCKED; return ready(); }
+int cuEventSynchronize(void*) { LOCKED; return ready(); }
+int cuEventElapsedTime(float* t, void*, void*) { LOCKED; return *t = 1, ready(); }
+int cuEventDestroy_v2(void* e) { LOCKED; return free(e), OK; }
 
-int cuMemGetInfo_v2(size_t* unused, size_t* total) {
+int cuMemGetInfo_v2(size_t* unused, size_t* total) { LOCKED;
   return *unused = memory_bytes - used_bytes, *total = memory_bytes, ready();
 }
-int cuMemAlloc_v2(uint64_t* p, size_t n) {
+int cuMemAlloc_v2(uint64_t* p, size_t n) { LOCKED;
   if (int status = ready()) return status;
   if (!n) return INVALID;
   if (n > memory_bytes - used_bytes) return NO_MEMORY;
@@ -168,38 +173,38 @@ int cuMemAlloc_v2(uint64_t* p, size_t n) {
   own(made, n, false, false);
   return OK;
 }
-int cuMemFree_v2(uint64_t p) { return release(p); }
-int cuMemAllocAsync(uint64_t* p, size_t n, void*) { return cuMemAlloc_v2(p, n); }
-int cuMemFreeAsync(uint64_t p, void*) { return release(p); }
-int cuMemHostAlloc(void** p, size_t n, unsigned) {
+int cuMemFree_v2(uint64_t p) { LOCKED; return release(p); }
+int cuMemAllocAsync(uint64_t* p, size_t n, void*) { LOCKED; return cuMemAlloc_v2(p, n); }
+int cuMemFreeAsync(uint64_t p, void*) { LOCKED; return release(p); }
+int cuMemHostAlloc(void** p, size_t n, unsigned) { LOCKED;
   *p = fenced(n);
   return *p ? ready() : int(NO_MEMORY);
 }
-int cuMemFreeHost(void* p) { return free(((char**)p)[-1]), OK; }
-int cuPointerGetAttribute(void* made, int a, uint64_t p) {
+int cuMemFreeHost(void* p) { LOCKED; return free(((char**)p)[-1]), OK; }
+int cuPointerGetAttribute(void* made, int a, uint64_t p) { LOCKED;
   auto found = allocations.upper_bound(p);
   if (a != 9 || found == allocations.begin()) return INVALID;
   --found;
   if (p >= found->first + found->second.size) return INVALID;
   return *(int*)made = found->second.context->device, OK;
 }
-int cuMemcpyHtoDAsync_v2(uint64_t d, const void* h, size_t n, void* s) {
+int cuMemcpyHtoDAsync_v2(uint64_t d, const void* h, size_t n, void* s) { LOCKED;
   if (!inside(d, n)) return INVALID;
   return doing(s, [=] { return memcpy((void*)d, h, n), mark_known((char*)d, n), OK; });
 }
-int cuMemcpyDtoHAsync_v2(void* h, uint64_t d, size_t n, void* s) {
+int cuMemcpyDtoHAsync_v2(void* h, uint64_t d, size_t n, void* s) { LOCKED;
   return !inside(d, n) ? INVALID : doing(s, [=] { return memcpy(h, (void*)d, n), OK; });
 }
-int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, void* s) {
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, void* s) { LOCKED;
   if (!inside(to, n) || !inside(from, n)) return INVALID;
   return doing(s, [=] { return memcpy((void*)to, (void*)from, n), mark_known((char*)to, n), OK; });
 }
-int cuMemsetD8Async(uint64_t d, unsigned char v, size_t n, void* s) {
+int cuMemsetD8Async(uint64_t d, unsigned char v, size_t n, void* s) { LOCKED;
   if (!inside(d, n)) return INVALID;
   return doing(s, [=] { return memset((void*)d, v, n), mark_known((char*)d, n), OK; });
 }
 
-int cuModuleLoadData(void** module, const void* image) {  // an ELF file ends with its section table
+int cuModuleLoadData(void** module, const void* image) { LOCKED;  // an ELF file ends with its section table
   const char* e = (const char*)image;
   if (int status = ready()) return status;
   if (memcmp(e, "\177ELF", 4)) return BAD_IMAGE;
@@ -215,8 +220,8 @@ int cuModuleLoadData(void** module, const void* image) {  // an ELF file ends wi
   int* arch = (int*)dlsym(*module, "emulated_arch");
   return arch && *arch / 10 == 9 ? OK : NO_BINARY;
 }
-int cuModuleUnload(void*) { return OK; }
-int cuModuleGetFunction(void** f, void* module, const char* name) {
+int cuModuleUnload(void*) { LOCKED; return OK; }
+int cuModuleGetFunction(void** f, void* module, const char* name) { LOCKED;
   Kernel kernel = (Kernel)dlsym(module, (std::string("emulated_kernel_") + name).c_str());
   auto shared = (void (**)(char**, char**))dlsym(module, "emulated_shared_of");
   if (!kernel) return NOT_FOUND;
@@ -224,9 +229,9 @@ int cuModuleGetFunction(void** f, void* module, const char* name) {
   if (shared) (*shared)(&made->shared, &made->shared_end);
   return *f = made, OK;
 }
-int cuFuncSetAttribute(void*, int, int v) { return v > 232448 ? INVALID : OK; }
+int cuFuncSetAttribute(void*, int, int v) { LOCKED; return v > 232448 ? INVALID : OK; }
 int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                   unsigned bz, unsigned dynamic, void* s, void** params, void**) {
+                   unsigned bz, unsigned dynamic, void* s, void** params, void**) { LOCKED;
   Function* f = (Function*)function;
   uint64_t threads = uint64_t(bx) * by * bz;
   if (!gx || !gy || !gz || gx > 0x7fffffff || gy > 65535 || gz > 65535) return INVALID;
@@ -249,22 +254,22 @@ int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsign
 
 // For look-alikes of other libraries: their work is queued as that of the driver is; whether bytes
 // are a device's; and what they have written.
-int emulated_queue(void* s, std::function<int()>* work) { return doing(s, *work); }
+int emulated_queue(void* s, std::function<int()>* work) { LOCKED; return doing(s, *work); }
 bool emulated_is_memory(uint64_t p, size_t n) { return inside(p, n); }
 void emulated_written(uint64_t p, size_t n) { mark_known((char*)p, n); }
 
-int cuStreamBeginCapture_v2(void* s, int) {
+int cuStreamBeginCapture_v2(void* s, int) { LOCKED;
   if (!s || !number("EMULATED_GRAPHS", 1)) return CAPTURING;  // nor does the default stream capture
   return at(s).capturing = true, at(s).work.clear(), ready();
 }
-int cuStreamEndCapture(void* s, void** g) { return at(s).capturing = false, *g = new Graph{at(s).work}, ready(); }
-int cuGraphInstantiateWithFlags(void** made, void* g, unsigned long long) { return *made = new Graph(*(Graph*)g), OK; }
-int cuGraphLaunch(void* g, void* s) {
+int cuStreamEndCapture(void* s, void** g) { LOCKED; return at(s).capturing = false, *g = new Graph{at(s).work}, ready(); }
+int cuGraphInstantiateWithFlags(void** made, void* g, unsigned long long) { LOCKED; return *made = new Graph(*(Graph*)g), OK; }
+int cuGraphLaunch(void* g, void* s) { LOCKED;
   emulated_graphs++;
   for (auto& work : ((Graph*)g)->work)
     if (int status = doing(s, work)) return status;
   return OK;
 }
-int cuGraphDestroy(void* g) { return delete (Graph*)g, OK; }
-int cuGraphExecDestroy(void* g) { return delete (Graph*)g, OK; }
+int cuGraphDestroy(void* g) { LOCKED; return delete (Graph*)g, OK; }
+int cuGraphExecDestroy(void* g) { LOCKED; return delete (Graph*)g, OK; }
 }
