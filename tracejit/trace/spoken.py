@@ -67,9 +67,10 @@ def _tell(later: Later, function: Any, *args: Any, **kwargs: Any) -> None:
     unknown = [number for number, leaf in enumerate(leaves) if isinstance(leaf, Traced)]
 
     def told(*values: Any) -> None:
+        known = list(leaves)
         for number, value in zip(unknown, values, strict=True):
-            leaves[number] = value[()]  # an array without dimensions is a number
-        known_args, known_kwargs = tree.unflatten(structure, leaves)
+            known[number] = value[()]  # an array without dimensions is a number
+        known_args, known_kwargs = tree.unflatten(structure, known)
         function(*known_args, **known_kwargs)
 
     later(told, *(leaves[number] for number in unknown))
