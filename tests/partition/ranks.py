@@ -17,6 +17,7 @@ from tests.partition.test_partitioner import (
     SWAPPED,
     WHOLE,
     arrays,
+    looped,
     module,
 )
 
@@ -31,20 +32,13 @@ def main() -> None:
   h = f32[4,16] dot(x, w), {DOT}
   t = f32[4,16] tanh(h)
   ROOT y = f32[4,8] dot(t, v), {DOT}"""
-    looped = f"""
-  zero = s32[] constant(0)
-  x = f32[8,12] parameter(0), sharding={ROWS[n]}
-  none = f32[] constant(0)
-  nothing = f32[3,12] broadcast(none), dimensions={{}}
-  s = (s32[], f32[8,12], f32[3,12]) tuple(zero, x, nothing)
-  ROOT w = (s32[], f32[8,12], f32[3,12]) while(s), condition=less, body=step"""
     uneven = f"""
   x = f32[7,5] parameter(0), sharding={SWAPPED[n]}
   zero = f32[] constant(0)
   sums = f32[5] reduce(x, zero), dimensions={{0}}, to_apply=add
   y = f32[7,5] negate(x), sharding={COLUMNS[n]}
   ROOT r = (f32[5], f32[7,5]) tuple(sums, y)"""
-    for body in (layers, looped, uneven):
+    for body in (layers, looped(ROWS[n]), uneven):
         annotated = module(body, n, ADD + LOOP)
         given = arrays(annotated)
         wanted, made = tj.interpret(annotated, *given), tj.compile(annotated)(*given)

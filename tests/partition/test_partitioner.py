@@ -277,20 +277,24 @@ step { s = (s32[], f32[8,12], f32[3,12]) parameter(0)
 """
 
 
+def looped(sharding: str) -> str:
+    """Calls `LOOP` on a matrix."""
+    return f"""
+  zero = s32[] constant(0)
+  x = f32[8,12] parameter(0), sharding={sharding}
+  none = f32[] constant(0)
+  nothing = f32[3,12] broadcast(none), dimensions={{}}
+  s = (s32[], f32[8,12], f32[3,12]) tuple(zero, x, nothing)
+  ROOT w = (s32[], f32[8,12], f32[3,12]) while(s), condition=less, body=step"""
+
+
 @COUNTS
 @pytest.mark.parametrize(
     ("tiled", "collectives"), [(ROWS, "all-reduce"), (COLUMNS, ""), (BLOCKS, None), (WHOLE, "")]
 )
 def test_loops(n: int, tiled: dict[int, str], collectives: str | None) -> None:
     """What the body makes in parts is in parts in the whole loop."""
-    body = f"""
-  zero = s32[] constant(0)
-  x = f32[8,12] parameter(0), sharding={tiled[n]}
-  none = f32[] constant(0)
-  nothing = f32[3,12] broadcast(none), dimensions={{}}
-  s = (s32[], f32[8,12], f32[3,12]) tuple(zero, x, nothing)
-  ROOT w = (s32[], f32[8,12], f32[3,12]) while(s), condition=less, body=step"""
-    check(body, n, collectives, ADD + LOOP)
+    check(looped(tiled[n]), n, collectives, ADD + LOOP)
 
 
 @COUNTS

@@ -6,13 +6,13 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 
 import tracejit as tj
 from tests.building import computation
 from tests.replicas import collected
 from tests.replicas.judge import Program
-from tests.replicas.test_random import programs
+from tests.replicas.test_random import drawing, programs
 from tracejit import ops
 from tracejit.errors import DeadlockError, ShapeError, UnsupportedError
 from tracejit.graph import Computation, Instruction, Module
@@ -42,14 +42,7 @@ def test_every_op(program: Program) -> None:
 
 
 def test_random_programs() -> None:
-    @settings(
-        max_examples=10,
-        deadline=None,
-        database=None,
-        derandomize=True,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
+    @drawing(10)
     @given(programs())
     def judged(program: Program) -> None:
         require_equal(program)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 
 import tracejit as tj
 from tests.replicas import collected
 from tests.replicas.judge import Program
 from tests.replicas.mpi import launcher, mpiexec
 from tests.replicas.test_compiled import leaves
-from tests.replicas.test_random import programs
+from tests.replicas.test_random import drawing, programs
 from tracejit.hlo import to_text
 
 pytestmark = pytest.mark.mpi
@@ -49,14 +49,7 @@ def test_random_programs_on_threads_and_ranks(tmp_path: Path) -> None:
     launcher()
     drawn: list[Program] = []
 
-    @settings(
-        max_examples=120,
-        deadline=None,
-        database=None,
-        derandomize=True,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
+    @drawing(120)
     @given(programs())
     def draw(program: Program) -> None:
         if len(program.arrays[0]) == 4 and len(drawn) < 24:

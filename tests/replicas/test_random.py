@@ -154,17 +154,22 @@ def programs(draw: st.DrawFn) -> Program:
     return Program(module, [array])
 
 
-def test_random_programs(exhaustive: bool) -> None:
-    drawn: list[Program] = []
-
-    @settings(
-        max_examples=600 if exhaustive else 60,
+def drawing(count: int) -> settings:
+    """Of a test that judges ``count`` programs: the same ones each time, none made smaller."""
+    return settings(
+        max_examples=count,
         deadline=None,
         database=None,
         derandomize=True,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
+
+
+def test_random_programs(exhaustive: bool) -> None:
+    drawn: list[Program] = []
+
+    @drawing(600 if exhaustive else 60)
     @given(programs())
     def draw(program: Program) -> None:
         drawn.append(program)
